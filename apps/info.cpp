@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// krilu info: what kind of matrix it is, and how parallel its triangles are. Paper of the picture: Wang and Liu (2022),
+// Figure 7, rows per level.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "commands.hpp"
+#include "io/plot.hpp"
+#include "io/report.hpp"
+#include "krilu/version.hpp"
+#include "schedule/levels.hpp"
+#include "sparse/csr.hpp"
+#include "system.hpp"
+#include "terminal.hpp"
+
+namespace krilu::app {
+
+namespace {
+
+struct InfoOptions {
+  std::string matrix, json, plot;
+  int threads = 0;
+};
+
+std::vector<Index> rows_per_level(const exec::Host& host, const CsrView& a, schedule::Triangle triangle) {
+  const auto sorted = schedule::sort_by_level(schedule::levels_sync_free(host, {a, triangle, nullptr, nullptr}));
+  std::vector<Index> rows;
+  for (Index l = 0; l < sorted.count(); ++l)
+    rows.push_back(sorted.offsets[std::size_t(l) + 1] - sorted.offsets[std::size_t(l)]);
+  return rows;
+}
+
+io::Curve curve_of(const std::vector<Index>& rows) {
+  io::Curve curve;
+  for (std::size_t l = 0; l < rows.size(); ++l) curve.points.emplace_back(double(l), double(rows[l]));
+  return curve;
+}
+
+std::string level_sentence(const std::vector<Index>& rows) {
+  if (rows.empty()) return "none";
+  std::vector<Index> sorted = rows;
+  std::nth_element(sorted.begin(), sorted.begin() + std::ptrdiff_t(sorted.size() / 2), sorted.end());
+  return fmt::format("{} (rows in one: median {}, most {})", io::thousands(std::int64_t(rows.size())),
+                     io::thousands(sorted[sorted.size() / 2]), io::thousands(*std::max_element(rows.begin(), rows.end())));
+}
+
+int run(const InfoOptions& o) {
+  if (!o.plot.empty()) io::require_drawable(o.plot);
+  CsrMatrix a;
+  MatrixFacts facts;
+  {
+    const StepLine step("reading " + o.matrix, true);
+    if (is_generator(o.matrix)) {
+      a = generate(o.matrix);
+      facts.name = o.matrix;
+      facts.declared = "generated";
+      facts.stored = a.nnz();
+    } else {
+      ReadMatrix read = read_matrix_market(o.matrix, o.threads);
+      a = std::move(read.matrix);
+      facts = std::move(read.facts);
+    }
+  }
+  const bool square = a.rows == a.cols;
+  Index longest = 0, shortest = a.rows ? std::numeric_limits<Index>::max() : 0;
+  double smallest_value = std::numeric_limits<double>::infinity(), largest_value = 0;
+  std::int64_t zeros = 0;
+  for (Index i = 0; i < a.rows; ++i) {
+    const Index length = a.offsets[std::size_t(i) + 1] - a.offsets[std::size_t(i)];
+    longest = std::max(longest, length);
+    shortest = std::min(shortest, length);
+  }
+  for (double v : a.values) {
+    zeros += v == 0;
+    if (v != 0) smallest_value = std::min(smallest_value, std::abs(v));
+    largest_value = std::max(largest_value, std::abs(v));
+  }
+
+  nlohmann::ordered_json j;
+  const auto row = [](const char* name, const std::string& value) { fmt::print("  {:<20}{}\n", name, value); };
+  const bool to_stdout = o.json == "-";
+  const auto say = [&](const char* name, const std::string& value) {
+    if (!to_stdout) row(name, value);
+  };
+  if (!to_stdout) fmt::print("{}  {}\n\n", bold(fmt::format("krilu {}", version)), facts.name);
+  say("declared", facts.declared);
+  say("size", fmt::format("{} rows, {} columns", io::thousands(a.rows), io::thousands(a.cols)));
+  say("nonzeros", fmt::format("{} ({:.2f} a row, {} to {}){}", io::thousands(a.nnz()),
+                              a.rows ? double(a.nnz()) / a.rows : 0.0, shortest, longest,
+                              zeros ? fmt::format(", {} of them stored zeros", io::thousands(zeros)) : ""));
+  say("magnitudes", largest_value > 0 ? fmt::format("{:.3e} to {:.3e}", smallest_value, largest_value) : "all zero");
+  if (facts.duplicates) say("duplicates", fmt::format("{} summed", io::thousands(facts.duplicates)));
+  say("memory", io::megabytes(a.bytes()));
+  j["krilu"] = version;
+  j["name"] = facts.name;
+  j["declared"] = facts.declared;
+  j["rows"] = a.rows;
+  j["columns"] = a.cols;
+  j["nnz"] = a.nnz();
+  j["stored_zeros"] = zeros;
+  j["duplicates"] = facts.duplicates;
+  j["row_length"] = {{"least", shortest}, {"most", longest}};
+  j["magnitude"] = {{"least", largest_value > 0 ? smallest_value : 0}, {"most", largest_value}};
+  j["bytes"] = a.bytes();
+
+  if (square && a.rows > 0) {
+    const exec::Host host(o.threads);
+    const StepLine step("analysing", true);
+    const sparse::Symmetry symmetry = sparse::symmetry(a);
+    const sparse::DiagonalFacts d = sparse::diagonal_facts(a);
+    const Index band = sparse::bandwidth(a);
+    const auto lower = rows_per_level(host, a, schedule::Triangle::lower);
+    const auto upper = rows_per_level(host, a, schedule::Triangle::upper);
+    say("symmetry", !symmetry.pattern ? "neither pattern nor values"
+                    : symmetry.values ? "pattern and values"
+                                      : fmt::format("pattern; values differ by up to {:.1e} of the largest", symmetry.largest));
+    say("diagonal", fmt::format("{} missing, {} zero, {} negative{}", io::thousands(d.missing), io::thousands(d.zero),
+                                io::thousands(d.negative),
+                                d.first_bad >= 0 ? fmt::format("; first missing or zero in row {}", d.first_bad + 1) : ""));
+    say("dominance", fmt::format("{} of {} rows; least |a_ii| / sum |a_ij| {:.3g}", io::thousands(d.dominant_rows),
+                                 io::thousands(a.rows), d.least_dominance));
+    if (d.empty_rows) say("empty rows", fmt::format("{}, the first is row {}", d.empty_rows, d.first_empty + 1));
+    say("bandwidth", io::thousands(band));
+    say("levels below", level_sentence(lower));
+    say("levels above", level_sentence(upper));
+    if (!to_stdout && lower.size() > 1) {
+      fmt::print("\n  rows in each level of the lower triangle\n{}", io::text_chart(curve_of(lower), 66, 9, false));
+    }
+    j["symmetric"] = symmetry.values;
+    j["pattern_symmetric"] = symmetry.pattern;
+    if (symmetry.pattern) j["asymmetry"] = symmetry.largest;
+    j["diagonal"] = {{"missing", d.missing}, {"zero", d.zero}, {"negative", d.negative}};
+    if (d.first_bad >= 0) j["diagonal"]["first_bad_row"] = d.first_bad + 1;
+    j["dominant_rows"] = d.dominant_rows;
+    if (std::isfinite(d.least_dominance)) j["least_dominance"] = d.least_dominance;
+    j["empty_rows"] = d.empty_rows;
+    j["bandwidth"] = band;
+    j["levels"] = {{"lower", lower.size()}, {"upper", upper.size()}};
+    j["rows_per_level"] = {{"lower", lower}, {"upper", upper}};
+    if (!o.plot.empty()) {
+      io::Picture p;
+      p.title = facts.name;
+      p.x_label = "level";
+      p.y_label = "rows";
+      p.steps = true;
+      p.panels = {{curve_of(lower)}, {curve_of(upper)}};
+      p.panel_titles = {fmt::format("{}: lower triangle, {} levels", facts.name, lower.size()),
+                        fmt::format("upper triangle, {} levels", upper.size())};
+      io::draw(p, o.plot);
+      say("picture", o.plot);
+    }
+  } else if (!square) {
+    say("levels", "none: the matrix is not square");
+    if (!o.plot.empty()) throw Error(fmt::format("{}: only a square matrix has levels to draw", facts.name));
+  }
+  if (!o.json.empty()) io::write_json(o.json, j);
+  return 0;
+}
+
+}  // namespace
+
+Run add_info(CLI::App& app) {
+  CLI::App& command =
+      *app.add_subcommand("info", "Size, symmetry, dominance, diagonal, bandwidth, and levels of both triangles");
+  auto o = std::make_shared<InfoOptions>();
+  command.add_option("MATRIX", o->matrix, "Matrix Market file, plain or gzip, or a generator")->required();
+  command.add_option("--json", o->json, "Write all of it here as JSON (- for standard output)");
+  command.add_option("--plot", o->plot, "Draw the rows of each level here (.png or .svg)");
+  command.add_option("--threads", o->threads, "Threads [all]");
+  return [o] { return run(*o); };
+}
+
+}  // namespace krilu::app

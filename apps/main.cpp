@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command krilu. Exit status: 0 converged, 1 internal error, 2 bad usage or input, 3 not converged or interrupted.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <map>
+#include <new>
+
+#include "base/names.hpp"
+#include "commands.hpp"
+#include "krilu/error.hpp"
+#include "krilu/version.hpp"
+#include "terminal.hpp"
+
+namespace {
+
+using krilu::app::Run;
+
+/// An unknown option or subcommand, with the nearest one that exists.
+int explain_usage(const CLI::App& app, const CLI::ParseError& error) {
+  std::vector<std::string> known;
+  std::vector<std::string> words;
+  const CLI::App* at = &app;
+  for (const CLI::App* sub : app.get_subcommands()) at = sub;
+  for (const CLI::Option* option : at->get_options()) known.push_back(option->get_name());
+  if (at == &app)
+    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) known.push_back(sub->get_name());
+  for (const std::string& word : at->remaining()) words.push_back(word.substr(0, word.find('=')));
+  if (at != &app)
+    for (const std::string& word : app.remaining()) words.push_back(word.substr(0, word.find('=')));
+  const std::string name = at == &app ? "krilu" : "krilu " + at->get_name();
+  for (const std::string& word : words) {
+    if (word.empty() || (word[0] != '-' && at != &app)) continue;
+    const std::string near = krilu::nearest_name(word, known);
+    fmt::print(stderr, "krilu: unknown {} '{}'{}; see {} --help\n", word[0] == '-' ? "option" : "command", word,
+               near.empty() ? "" : fmt::format(", did you mean '{}'?", near), name);
+    return 2;
+  }
+  fmt::print(stderr, "krilu: {}; see {} --help\n", error.what(), name);
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "krilu solves the large sparse linear systems of CFD.\n\n"
+      "  krilu solve A.mtx                            solve, and show how it converged\n"
+      "  krilu info A.mtx                             what kind of matrix it is\n"
+      "  krilu compare A.mtx --precond none,dilu      residual curves side by side\n",
+      "krilu");
+  app.set_version_flag("--version", std::string("krilu ") + krilu::version);
+  app.require_subcommand(1);
+  app.failure_message([](const CLI::App*, const CLI::Error&) { return std::string(); });
+  std::map<const CLI::App*, Run> runs;
+  const auto add = [&](Run (*adder)(CLI::App&)) {
+    Run run = adder(app);
+    runs[app.get_subcommands([](const CLI::App*) { return true; }).back()] = std::move(run);
+  };
+  add(krilu::app::add_solve);
+  add(krilu::app::add_info);
+  add(krilu::app::add_compare);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return app.exit(asked);
+  } catch (const CLI::ParseError& error) {
+    return explain_usage(app, error);
+  }
+  krilu::app::install_interrupt_handler();
+  try {
+    return runs.at(app.get_subcommands().front())();
+  } catch (const krilu::Error& error) {
+    fmt::print(stderr, "krilu: {}\n", error.what());
+    return 2;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "krilu: the machine's memory does not hold this system; krilu info says how large it is\n");
+    return 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "krilu: internal error: {}\nPlease report it with the command that you gave.\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// krilu solve: one system, its table, its residual curve, its answer.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "commands.hpp"
+#include "io/plot.hpp"
+#include "io/report.hpp"
+#include "krilu/version.hpp"
+#include "system.hpp"
+#include "terminal.hpp"
+
+namespace krilu::app {
+
+namespace {
+
+struct SolveOptions {
+  SystemOptions system;
+  Options solver;
+  std::string output, json, plot;
+  bool explain = false, quiet = false;
+};
+
+io::Curve residual_curve(const Result& r, std::string label) {
+  io::Curve curve{std::move(label), {}};
+  for (std::size_t k = 0; k < r.history.size(); ++k) curve.points.emplace_back(double(k), r.history[k]);
+  return curve;
+}
+
+std::string status_sentence(const Result& r, const Options& asked) {
+  const std::string after = fmt::format("after {} iteration{}", r.iterations, r.iterations == 1 ? "" : "s");
+  switch (r.status) {
+    case Status::converged: return green("converged") + " " + after;
+    case Status::max_iterations:
+      return red("not converged") + fmt::format(" {}: that is the limit, --max-iters {}", after, asked.max_iterations);
+    case Status::stagnated:
+      return red("stagnated") + fmt::format(" {}: rounding allows no smaller residual here; a larger --rtol is met", after);
+    case Status::breakdown:
+      return red("broke down") + fmt::format(" {}, twice: try --solver gmres, or another --precond", after);
+    case Status::diverged: return red("diverged") + fmt::format(" {}: try another --precond or --solver gmres", after);
+    case Status::interrupted: return red("interrupted") + " " + after;
+  }
+  return "";
+}
+
+void print_table(const System& s, const SolveOptions& o, const Result& r, const std::vector<std::string>& explanation) {
+  const auto& facts = s.facts;
+  fmt::print("{}  {}\n\n", bold(fmt::format("krilu {}", version)), facts.name);
+  const auto row = [](const char* name, const std::string& value) { fmt::print("  {:<16}{}\n", name, value); };
+  row("matrix", fmt::format("{} rows, {} nonzeros ({:.1f} a row), {}", io::thousands(facts.rows), io::thousands(facts.nnz),
+                            facts.rows ? double(facts.nnz) / facts.rows : 0.0,
+                            facts.symmetric ? "symmetric" : facts.pattern_symmetric ? "symmetric pattern" : "unsymmetric"));
+  row("right-hand side", facts.rhs);
+  row("method", fmt::format("{} with {}, {} ordering", r.solver, r.precond, r.ordering));
+  row("device", fmt::format("{}, {} thread{}{}", r.device, r.threads, r.threads == 1 ? "" : "s",
+                            r.triangular == "none" ? "" : ", triangular solves " + r.triangular));
+  if (o.explain)
+    for (const std::string& line : explanation) fmt::print("  {:<16}{}\n", "", line);
+
+  if (r.history.size() > 1) {
+    fmt::print("\n  residual against iterations\n");
+    fmt::print("{}", io::text_chart(residual_curve(r, ""), 66, 11, true));
+  }
+  fmt::print("\n  {}\n\n", status_sentence(r, o.solver));
+  if (o.solver.norm == Norm::openfoam)
+    row("OpenFOAM", fmt::format("{:.3e} at first, {:.3e} at last (reduced by {:.1e}, asked {:.1e})", r.initial_residual,
+                                r.history.back(), r.history.back() / std::max(r.initial_residual, 1e-300),
+                                o.solver.rtol));
+  row("true residual", o.solver.norm == Norm::openfoam
+                           ? fmt::format("{:.3e} of the right-hand side", r.relative_residual)
+                           : fmt::format("{:.3e} of the right-hand side (asked {:.1e})", r.relative_residual, o.solver.rtol));
+  row("RMSE", fmt::format("{:.3e}", r.rmse));
+
+  const double total = facts.read_seconds + r.seconds.analyse + r.seconds.factor + r.seconds.solve;
+  fmt::print("\n  {:<16}{:>9}  {:>6}\n", "part", "seconds", "share");
+  const auto part = [&](const char* name, double seconds, const std::string& remark = "") {
+    fmt::print("  {:<16}{:>9.3f}  {:>5.0f}%{}\n", name, seconds, total > 0 ? 100 * seconds / total : 0, remark);
+  };
+  part(is_generator(o.system.matrix) ? "generate" : "read", facts.read_seconds);
+  part("analyse", r.seconds.analyse);
+  part("factor", r.seconds.factor);
+  part("solve", r.seconds.solve,
+       r.iterations ? fmt::format("  {:.3f} ms an iteration", 1e3 * r.seconds.solve / r.iterations) : "");
+  fmt::print("\n");
+  row("memory", fmt::format("{} in the solver, {} in the matrix", io::megabytes(r.bytes), io::megabytes(facts.matrix_bytes)));
+  for (const std::string& note : facts.notes) row("note", note);
+  for (const std::string& note : r.notes) row("note", note);
+}
+
+int run(const SolveOptions& o) {
+  if (!o.plot.empty()) io::require_drawable(o.plot);
+  Solver solver(o.solver);  // refuses bad names before any work
+  System s = load_system(o.system, o.solver.threads, !o.quiet);
+  Monitor monitor;
+  Result r;
+  {
+    const StepLine step("analysing", !o.quiet);
+    solver.analyse(s.a);
+    solver.factor(s.a);
+  }
+  {
+    const InterruptGuard guard(monitor);
+    const ProgressLine progress(monitor, "solving", !o.quiet);
+    r = solver.solve(s.b, s.x, &monitor);
+  }
+  const bool table_to_stderr = o.json == "-";
+  if (!o.quiet && !table_to_stderr) print_table(s, o, r, solver.explanation());
+
+  // What was asked for as files. One that fails does not take the others with it.
+  std::string trouble;
+  const auto attempt = [&](const std::string& path, const char* what, auto write) {
+    if (path.empty()) return;
+    try {
+      write();
+      if (!o.quiet && !table_to_stderr) fmt::print("  {:<16}{}\n", what, path);
+    } catch (const Error& e) {
+      trouble += (trouble.empty() ? "" : "\nkrilu: ") + std::string(e.what());
+    }
+  };
+  attempt(o.output, "solution", [&] { write_vector(o.output, s.x); });
+  attempt(o.json, "report", [&] { io::write_json(o.json, io::to_json(r, s.facts, o.solver)); });
+  attempt(o.plot, "picture", [&] {
+    io::Picture p;
+    p.title = s.facts.name + ", " + r.solver + " with " + r.precond;
+    p.x_label = "iterations";
+    p.y_label = o.solver.norm == Norm::openfoam ? "OpenFOAM residual" : "||b - A x|| / ||b||";
+    p.log_y = true;
+    p.target = o.solver.norm == Norm::openfoam ? o.solver.rtol * r.initial_residual : o.solver.rtol;
+    p.target_label = "tolerance";
+    p.panels = {{residual_curve(r, r.precond)}};
+    io::draw(p, o.plot);
+  });
+  if (!trouble.empty()) throw Error(trouble);
+  return exit_status(r.status);
+}
+
+}  // namespace
+
+Run add_solve(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("solve", "Solve A x = b and show how it converged");
+  auto o = std::make_shared<SolveOptions>();
+  add_system_options(command, o->system);
+  add_solver_options(command, o->solver);
+  command.add_option("--precond", o->solver.precond, "auto, none, jacobi, dilu, dic, ilu0, ic0")->capture_default_str();
+  command.add_option("-o,--output", o->output, "Write the solution here, a Matrix Market array");
+  command.add_option("--json", o->json, "Write the whole report here as JSON (- for standard output)");
+  command.add_option("--plot", o->plot, "Draw the residual curve here (.png or .svg)");
+  command.add_flag("--explain", o->explain, "Say what was chosen and why");
+  command.add_flag("--quiet", o->quiet, "Print nothing but errors");
+  return [o] { return run(*o); };
+}
+
+}  // namespace krilu::app

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "system.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+
+#include "sparse/csr.hpp"
+#include "terminal.hpp"
+
+namespace krilu::app {
+
+namespace {
+
+/// A seed behind `name:`, or nothing where rhs is something else.
+bool has_seed(const std::string& rhs, std::string_view name, std::uint64_t& seed) {
+  if (!rhs.starts_with(name) || rhs.size() <= name.size() || rhs[name.size()] != ':') return false;
+  const char* begin = rhs.data() + name.size() + 1;
+  const char* end = rhs.data() + rhs.size();
+  const auto [stop, status] = std::from_chars(begin, end, seed);
+  if (status != std::errc() || stop != end)
+    throw Error(fmt::format("--rhs {}: the seed is a whole number from 0", rhs));
+  return true;
+}
+
+/// The right-hand side that belongs to a matrix file: NAME_b.mtx or NAME_b.mtx.gz beside it.
+std::string neighbouring_rhs(const std::string& matrix) {
+  namespace fs = std::filesystem;
+  const fs::path path(matrix);
+  std::string name = path.filename().string();
+  for (const char* ending : {".gz", ".mtx"})
+    if (name.ends_with(ending)) name.resize(name.size() - std::string_view(ending).size());
+  for (const char* ending : {"_b.mtx", "_b.mtx.gz"}) {
+    const fs::path candidate = path.parent_path() / (name + ending);
+    std::error_code ignored;
+    if (fs::exists(candidate, ignored)) return candidate.string();
+  }
+  return "";
+}
+
+std::vector<double> load_vector(const std::string& path, Index rows, const char* what, int threads) {
+  std::vector<double> v = read_vector(path, threads);
+  if (v.size() != std::size_t(rows))
+    throw Error(fmt::format("{}: the {} has {} entries and the matrix {} rows", path, what, v.size(), rows));
+  return v;
+}
+
+}  // namespace
+
+void add_system_options(CLI::App& command, SystemOptions& o) {
+  command.add_option("MATRIX", o.matrix, "Matrix Market file, plain or gzip, or a generator (gen:convdiff3d:148x148x58)")
+      ->required();
+  command.add_option("--rhs", o.rhs,
+                     "Right-hand side: ones, random:SEED (uniform in [-1, 1]), uniform01:SEED, or a file "
+                     "[NAME_b.mtx beside the matrix where there is one, else random:1]");
+  command.add_option("--x0", o.x0, "Initial guess, a file [zero]");
+}
+
+void add_solver_options(CLI::App& command, Options& o) {
+  command.add_option("--solver", o.solver, "auto, cg, bicgstab, gmres, fgmres")->capture_default_str();
+  command.add_option("--restart", o.restart, "Basis vectors of gmres and fgmres")->capture_default_str();
+  command.add_option("--rtol", o.rtol, "Tolerance on the true residual, relative to the right-hand side")
+      ->capture_default_str();
+  command.add_option("--atol", o.atol, "Absolute tolerance")->capture_default_str();
+  command
+      .add_option_function<std::string>(
+          "--norm",
+          [&o](const std::string& name) {
+            if (name != "true2" && name != "openfoam")
+              throw CLI::ValidationError("--norm", "'" + name + "' is neither true2 nor openfoam");
+            o.norm = name == "openfoam" ? Norm::openfoam : Norm::true2;
+          },
+          "true2: ||b - Ax|| / ||b||; openfoam: OpenFOAM's residual, --rtol being its reduction from x0 [true2]");
+  command.add_option("--max-iters", o.max_iterations, "Iterations at most")->capture_default_str();
+  command.add_option("--shift", o.shift, "Added to the diagonal in the preconditioner, in units of a row's largest entry")
+      ->capture_default_str();
+  command.add_option("--triangular", o.triangular, "auto, serial, level-set, sync-free")->capture_default_str();
+  command.add_option("--ordering", o.ordering, "auto, natural, rcm, multicolour, metis, metis:PARTS")
+      ->capture_default_str();
+  command.add_option("--device", o.device, "auto, host, emulated")->capture_default_str();
+  command.add_option("--threads", o.threads, "Threads [all]");
+}
+
+System load_system(const SystemOptions& o, int threads, bool show_steps) {
+  const auto start = std::chrono::steady_clock::now();
+  const StepLine step(fmt::format("{} {}", is_generator(o.matrix) ? "generating" : "reading", o.matrix), show_steps);
+  System s;
+  if (is_generator(o.matrix)) {
+    s.a = generate(o.matrix);
+    s.facts.name = o.matrix;
+  } else {
+    ReadMatrix read = read_matrix_market(o.matrix, threads);
+    s.a = std::move(read.matrix);
+    s.facts.name = read.facts.name;
+    if (read.facts.duplicates > 0)
+      s.facts.notes.push_back(fmt::format("{} duplicate entries were added to earlier ones of the same place",
+                                          read.facts.duplicates));
+  }
+  require_valid(s.a);
+  const sparse::DiagonalFacts diagonal = sparse::diagonal_facts(s.a);
+  if (diagonal.empty_rows > 0)
+    throw Error(fmt::format("{}: row {} is empty{}: the matrix is singular, and no solver can mend that", s.facts.name,
+                            diagonal.first_empty + 1,
+                            diagonal.empty_rows > 1 ? fmt::format(", as are {} more", diagonal.empty_rows - 1) : ""));
+  const sparse::Symmetry symmetry = sparse::symmetry(s.a);
+  s.facts.rows = s.a.rows;
+  s.facts.nnz = s.a.nnz();
+  s.facts.symmetric = symmetry.values;
+  s.facts.pattern_symmetric = symmetry.pattern;
+  s.facts.matrix_bytes = s.a.bytes();
+
+  std::string rhs = o.rhs;
+  if (rhs.empty() && !is_generator(o.matrix)) rhs = neighbouring_rhs(o.matrix);
+  if (rhs.empty()) rhs = "random:1";
+  s.facts.rhs = rhs;
+  const auto n = std::size_t(s.a.rows);
+  std::uint64_t seed = 0;
+  if (rhs == "ones")
+    s.b.assign(n, 1.0);
+  else if (has_seed(rhs, "random", seed))
+    s.b = random_vector(n, seed, -1, 1);
+  else if (has_seed(rhs, "uniform01", seed))
+    s.b = random_vector(n, seed, 0, 1);
+  else
+    s.b = load_vector(rhs, s.a.rows, "right-hand side", threads);
+  s.x = o.x0.empty() ? std::vector<double>(n, 0.0) : load_vector(o.x0, s.a.rows, "initial guess", threads);
+  s.facts.read_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return s;
+}
+
+int exit_status(Status status) { return status == Status::converged ? 0 : 3; }
+
+}  // namespace krilu::app

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "terminal.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+namespace krilu::app {
+
+namespace {
+
+std::string painted(const char* code, const std::string& text) {
+  static const bool colours = ::isatty(STDOUT_FILENO) && !std::getenv("NO_COLOR");
+  return colours ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
+}
+
+std::atomic<Monitor*> running{nullptr};
+
+extern "C" void on_interrupt(int) {
+  Monitor* monitor = running.load();
+  if (monitor && !monitor->interrupted()) {
+    monitor->interrupt();
+    return;
+  }
+  constexpr char sentence[] = "\nkrilu: interrupted before there was a result\n";
+  const auto written = ::write(STDERR_FILENO, sentence, sizeof sentence - 1);
+  ::_exit(written < 0 ? 3 : 3);
+}
+
+constexpr const char* wipe = "\r\033[K";
+
+}  // namespace
+
+std::string green(const std::string& text) { return painted("32", text); }
+std::string red(const std::string& text) { return painted("31", text); }
+std::string bold(const std::string& text) { return painted("1", text); }
+
+void install_interrupt_handler() {
+  std::signal(SIGINT, on_interrupt);
+  std::signal(SIGTERM, on_interrupt);
+}
+InterruptGuard::InterruptGuard(Monitor& monitor) { running = &monitor; }
+InterruptGuard::~InterruptGuard() { running = nullptr; }
+
+ProgressLine::ProgressLine(const Monitor& monitor, std::string label, bool enabled) {
+  if (!enabled || !::isatty(STDERR_FILENO)) return;
+  thread_ = std::thread([this, &monitor, label = std::move(label)] {
+    using namespace std::chrono;
+    const auto start = steady_clock::now();
+    int last_iteration = 0;
+    double last_residual = 1;
+    while (!done_) {
+      std::this_thread::sleep_for(milliseconds(100));
+      const double elapsed = duration<double>(steady_clock::now() - start).count();
+      const int iteration = monitor.iteration();
+      const double residual = monitor.relative_residual();
+      if (elapsed < 0.5 || iteration == last_iteration) continue;
+      const double rate = std::pow(residual / last_residual, 1.0 / (iteration - last_iteration));
+      fmt::print(stderr, "{}{}  iteration {}  residual {:.2e}  x {:.3f} an iteration  {:.1f} s", wipe, label, iteration,
+                 residual, rate, elapsed);
+      std::fflush(stderr);
+      last_iteration = iteration;
+      last_residual = residual;
+    }
+    fmt::print(stderr, "{}", wipe);
+    std::fflush(stderr);
+  });
+}
+ProgressLine::~ProgressLine() {
+  done_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+StepLine::StepLine(const std::string& text, bool enabled) : shown_(enabled && ::isatty(STDERR_FILENO)) {
+  if (!shown_) return;
+  fmt::print(stderr, "{} ...", text);
+  std::fflush(stderr);
+}
+StepLine::~StepLine() {
+  if (!shown_) return;
+  fmt::print(stderr, "{}", wipe);
+  std::fflush(stderr);
+}
+
+}  // namespace krilu::app

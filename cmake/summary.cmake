@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# What configure found, and what is missing without it.
+function(krilu_say name found what)
+  if(found)
+    message(STATUS "  ${name}: yes")
+  else()
+    message(STATUS "  ${name}: no (${what})")
+  endif()
+endfunction()
+message(STATUS "krilu ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}:")
+krilu_say("OpenMP" "${OpenMP_CXX_FOUND}" "one thread only")
+krilu_say("zlib" "${ZLIB_FOUND}" "no gzip'd matrices")
+krilu_say("command krilu" "${KRILU_COMMAND}" "KRILU_COMMAND")
+krilu_say("tests" "${KRILU_TESTS}" "KRILU_TESTS")
+krilu_say("peer benchmarks" "${KRILU_BENCH}" "KRILU_BENCH")
+krilu_say("compiled for this processor" "${KRILU_NATIVE}" "KRILU_NATIVE")

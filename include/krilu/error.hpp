@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one family of exceptions that krilu throws for bad input or bad use.
+//
+// The text names the file, line, row or option that is at fault and what would mend it. Not converging is a status
+// (see krilu/solver.hpp) and never an exception.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace krilu {
+
+class Error : public std::runtime_error {
+ public:
+  explicit Error(const std::string& what) : std::runtime_error(what) {}
+};
+
+/// A factorisation met a pivot that it cannot divide by.
+class ZeroPivot : public Error {
+ public:
+  using Error::Error;
+};
+
+}  // namespace krilu

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// The solver for sparse linear systems A x = b: analyse once for a sparsity pattern, factor for every new set of
+// values, solve for every right-hand side.
+//
+//   krilu::Solver solver(options);
+//   solver.analyse(A);                       // pattern: ordering, levels, storage
+//   for (each time step) {
+//     solver.factor(A);                      // values of the same pattern: no new analysis
+//     krilu::Result r = solver.solve(b, x);  // x holds the initial guess on entry, the solution on return
+//   }
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "krilu/error.hpp"
+#include "krilu/matrix.hpp"
+
+namespace krilu {
+
+enum class Status { converged, max_iterations, stagnated, breakdown, diverged, interrupted };
+const char* to_string(Status s);
+
+/// What the tolerance is held against.
+///   true2:    ||b - A x||_2 <= max(rtol ||b||_2, atol), of the true residual.
+///   openfoam: OpenFOAM's sum|b - A x| / normFactor, of the recurrence's residual, either below atol or reduced by rtol
+///             from its value at the initial guess.
+enum class Norm { true2, openfoam };
+
+struct Options {
+  std::string solver = "auto";      // auto, cg, bicgstab, gmres, fgmres
+  std::string precond = "auto";     // auto, none, jacobi, dilu, dic, ilu0, ic0
+  std::string triangular = "auto";  // auto, serial, level-set, sync-free
+  std::string ordering = "auto";    // auto (natural), natural, rcm, multicolour, metis[:PARTS]
+  std::string device = "auto";      // auto (host), host, emulated
+  int threads = 0;                  // 0: all
+  int restart = 30;                 // GMRES and FGMRES: basis vectors before a restart
+  double rtol = 1e-8;
+  double atol = 0;
+  Norm norm = Norm::true2;
+  int max_iterations = 10000;
+  double shift = 0;  // added to |diagonal| when the preconditioner is formed, in units of the row's largest entry
+};
+
+/// Progress of a running solve, for another thread to read while solve() runs, and to stop it by.
+class Monitor {
+ public:
+  int iteration() const { return std::atomic_ref(iteration_).load(std::memory_order_relaxed); }
+  /// Of the recurrence, as Result::history has it.
+  double relative_residual() const { return std::atomic_ref(residual_).load(std::memory_order_relaxed); }
+  /// The solve ends after its current iteration, with status `interrupted` and what it has. Safe in a signal handler.
+  void interrupt() { std::atomic_ref(interrupt_).store(1, std::memory_order_relaxed); }
+  bool interrupted() const { return std::atomic_ref(interrupt_).load(std::memory_order_relaxed) != 0; }
+
+  // Where the solve writes and looks.
+  mutable int iteration_ = 0;
+  mutable int interrupt_ = 0;
+  mutable double residual_ = 1;
+};
+
+/// Seconds of wall time by part.
+struct Seconds {
+  double analyse = 0;
+  double factor = 0;
+  double solve = 0;
+};
+
+struct Result {
+  Status status = Status::max_iterations;
+  int iterations = 0;
+  double relative_residual = 0;  // ||b - A x||_2 / ||b||_2, the true residual (of x itself where b is zero)
+  double rmse = 0;               // ||b - A x||_2 / sqrt(rows)
+  double initial_residual = 0;   // of the initial guess, in the norm that was asked for
+  std::vector<double> history;   // residual after 0, 1, 2, ... iterations, relative: to ||b|| in norm true2, by
+                                 // OpenFOAM's normFactor in norm openfoam; of the recurrence, corrected at restarts
+  std::string solver, precond, triangular, ordering, device;  // what was used
+  int threads = 1;
+  Seconds seconds;
+  std::size_t bytes = 0;           // held by the solver: its copy of the matrix, preconditioner and vectors
+  std::vector<std::string> notes;  // every fallback with its reason
+};
+
+class Solver {
+ public:
+  /// Throws krilu::Error for a name that it does not know, with the nearest one that it does.
+  explicit Solver(Options options = {});
+  ~Solver();
+  Solver(Solver&&) noexcept;
+  Solver& operator=(Solver&&) noexcept;
+
+  /// Studies the pattern of a (its values serve only to choose a solver where that is left to `auto`). Throws
+  /// krilu::Error where a is not square or not a valid CSR matrix.
+  void analyse(const CsrView& a);
+
+  /// Takes values of the analysed pattern and forms the preconditioner. Throws krilu::Error for NaN or infinity, for a
+  /// zero pivot (naming its row), and where the pattern is not the analysed one.
+  void factor(const CsrView& a);
+
+  /// Solves A x = b from the guess in x, both of length rows(). Not converging is a status of the result.
+  /// Throws krilu::Error for wrong lengths, and for NaN or infinity in b or x.
+  Result solve(std::span<const double> b, std::span<double> x, Monitor* monitor = nullptr);
+
+  /// How often each step ran: updating values repeats no analysis.
+  struct Counts {
+    int analyses = 0, factorisations = 0, solves = 0;
+  };
+  Counts counts() const;
+  Index rows() const;
+  std::size_t bytes() const;
+  /// What was chosen and why, a line each.
+  std::vector<std::string> explanation() const;
+
+ private:
+  struct Body;
+  std::unique_ptr<Body> body_;
+};
+
+/// One call for the hurried: analyse, factor, solve.
+Result solve(const CsrView& a, std::span<const double> b, std::span<double> x, const Options& options = {});
+
+}  // namespace krilu

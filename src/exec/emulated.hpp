@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// exec::Emulated: a device that a machine without one can test against. Its memory is separate and closed to the host;
+// kernels are queued, and run only when the host synchronises or copies; repeat_until records its body once and replays
+// the record, as a CUDA graph does. So host code that touches device data, that reads a result before a
+// synchronisation, or whose loop body depends on being spoken anew in each iteration, crashes or gives a wrong answer
+// in CI, without any GPU. Slow on purpose; the arithmetic is the host space's own, bit for bit.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "exec/host.hpp"
+
+namespace krilu::exec {
+
+/// Pages that are closed (PROT_NONE) except while kernels run.
+class ProtectedMemory final : public Memory {
+ public:
+  ~ProtectedMemory() override;
+  void* allocate(std::size_t bytes) override;
+  void deallocate(void* p, std::size_t bytes) noexcept override;
+  void open();
+  void close();
+
+ private:
+  void protect(int flags);
+  std::vector<std::pair<void*, std::size_t>> blocks_;
+  bool open_ = false;
+};
+
+class Emulated {
+ public:
+  explicit Emulated(int threads = 0);
+  Emulated(const Emulated& o) = default;  // a copy is the same device, as a copied stream handle is
+
+  static constexpr const char* name = "emulated";
+  int threads() const { return host_.threads(); }
+
+  template <class T>
+  Array<T> allocate(std::size_t n) const {
+    return Array<T>(device_->memory, n);
+  }
+  template <class T>
+  void copy_in(const Array<T>& to, const T* from, std::size_t n) const {
+    copy(to.data(), from, n * sizeof(T));
+  }
+  template <class T>
+  void copy_out(T* to, const Array<T>& from, std::size_t n) const {
+    copy(to, from.data(), n * sizeof(T));
+  }
+  template <class T>
+  Array<T> allocate_shared(std::size_t n) const {
+    return Array<T>(host_memory(), n);
+  }
+  /// Runs what is queued.
+  void synchronise() const;
+  long synchronisations() const { return device_->synchronisations; }
+  bool recording() const { return device_->recording; }
+
+  template <class F>
+  void for_each(std::size_t n, F f) const {
+    enqueue([n, f](const Host& host) { host.for_each(n, f); });
+  }
+  template <class F>
+  void for_each_range(std::size_t n, F f) const {
+    enqueue([n, f](const Host& host) { host.for_each_range(n, f); });
+  }
+  template <class F>
+  void once(F f) const {
+    enqueue([f](const Host&) { f(); });
+  }
+  template <class F, class Close>
+  void reduce(std::size_t n, F f, Close close) const {
+    enqueue([n, f, close](const Host& host) { host.reduce(n, f, close); });
+  }
+  template <class F, class Close>
+  void reduce_columns(std::size_t n, Index most, Scalar<Index> count, F f, Close close) const {
+    enqueue([n, most, count, f, close](const Host& host) { host.reduce_columns(n, most, count, f, close); });
+  }
+  template <class Body>
+  void repeat_until(Scalar<int> stop, Body body) const {
+    enqueue([stop, work = record(body)](const Host& host) {
+      while (!stop())
+        for (const auto& kernel : *work) kernel(host);
+    });
+  }
+  template <class Body>
+  void when(Scalar<int> flag, Body body) const {
+    enqueue([flag, work = record(body)](const Host& host) {
+      if (flag())
+        for (const auto& kernel : *work) kernel(host);
+    });
+  }
+  template <class F>
+  void enqueue(F f) const {
+    device_->queue->push_back(std::move(f));
+  }
+
+ private:
+  using Kernel = std::function<void(const Host&)>;
+  using Queue = std::vector<Kernel>;
+  struct Device {
+    std::shared_ptr<ProtectedMemory> memory = std::make_shared<ProtectedMemory>();
+    std::shared_ptr<Queue> queue = std::make_shared<Queue>();
+    long synchronisations = 0;
+    bool recording = false;
+  };
+
+  template <class Body>
+  std::shared_ptr<const Queue> record(Body& body) const {
+    auto work = std::make_shared<Queue>();
+    std::swap(work, device_->queue);
+    const bool outer = std::exchange(device_->recording, true);
+    body();
+    device_->recording = outer;
+    std::swap(work, device_->queue);
+    return work;
+  }
+  void copy(void* to, const void* from, std::size_t bytes) const;
+
+  Host host_;
+  std::shared_ptr<Device> device_;
+};
+
+}  // namespace krilu::exec

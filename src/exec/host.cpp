@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exec/host.hpp"
+
+#include "krilu/buffer.hpp"
+
+namespace krilu::exec {
+
+
+int available_threads() {
+#if defined(_OPENMP)
+  return omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
+
+std::shared_ptr<Memory> host_memory() {
+  struct Pages final : Memory {
+    void* allocate(std::size_t bytes) override { return allocate_pages(bytes); }
+    void deallocate(void* p, std::size_t bytes) noexcept override { free_pages(p, bytes); }
+  };
+  static const std::shared_ptr<Memory> memory = std::make_shared<Pages>();
+  return memory;
+}
+
+}  // namespace krilu::exec

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// exec::Host: the CPU's cores as an execution space. Every primitive runs at once, in the calling thread and its OpenMP
+// team. Sums are formed in blocks of fixed length and added in block order, so that a result does not depend on the
+// number of threads.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
+#include "exec/array.hpp"
+
+namespace krilu::exec {
+
+/// Threads that the machine offers to this process, by OpenMP's count (1 without OpenMP).
+int available_threads();
+
+std::shared_ptr<Memory> host_memory();
+
+class Host {
+ public:
+  /// threads 0: all that are available.
+  explicit Host(int threads = 0) : threads_(threads > 0 ? threads : available_threads()) {}
+
+  static constexpr const char* name = "host";
+  int threads() const { return threads_; }
+
+  // --- memory ---------------------------------------------------------------------------------------------------
+  template <class T>
+  Array<T> allocate(std::size_t n) const {
+    return Array<T>(host_memory(), n);
+  }
+  template <class T>
+  void copy_in(const Array<T>& to, const T* from, std::size_t n) const {
+    if (n) std::memcpy(to.data(), from, n * sizeof(T));
+  }
+  template <class T>
+  void copy_out(T* to, const Array<T>& from, std::size_t n) const {
+    if (n) std::memcpy(to, from.data(), n * sizeof(T));
+  }
+  /// Memory that kernels write and the host may read while they run: the residual history.
+  template <class T>
+  Array<T> allocate_shared(std::size_t n) const {
+    return allocate<T>(n);
+  }
+  void synchronise() const {}
+  /// Times that the host waited for this space; a solve's count must not grow with its iterations.
+  long synchronisations() const { return 0; }
+  /// False where a body runs as it is spoken; true while a device records it for replay.
+  bool recording() const { return false; }
+
+  // --- kernels --------------------------------------------------------------------------------------------------
+  /// f(i) for 0 <= i < n, in any order; calls must not depend on one another.
+  template <class F>
+  void for_each(std::size_t n, F f) const {
+    for_each_range(n, [f](Index begin, Index end) {
+#pragma omp simd
+      for (Index i = begin; i < end; ++i) f(i);
+    });
+  }
+
+  /// f(begin, end) over pieces that together cover 0 .. n-1.
+  template <class F>
+  void for_each_range(std::size_t n, F f) const {
+    const std::size_t pieces = (n + block - 1) / block;
+    parallel(pieces >= 2 * std::size_t(threads_) ? threads_ : 1, [&](int t, int team) {
+      const std::size_t first = pieces * std::size_t(t) / std::size_t(team);
+      const std::size_t last = pieces * std::size_t(t + 1) / std::size_t(team);
+      for (std::size_t p = first; p < last; ++p)
+        f(static_cast<Index>(p * block), static_cast<Index>(std::min(n, (p + 1) * block)));
+    });
+  }
+
+  /// f() once, where the vectors live.
+  template <class F>
+  void once(F f) const {
+    f();
+  }
+
+  /// close(sum over i of f(i)), where the vectors live. f returns a number or Sums<T, N>, and may also write: a fused
+  /// update costs no further pass.
+  template <class F, class Close>
+  void reduce(std::size_t n, F f, Close close) const {
+    using V = std::decay_t<decltype(f(Index{}))>;
+    using Traits = SumTraits<V>;
+    using T = typename Traits::Value;
+    constexpr int N = Traits::count;
+    const std::size_t pieces = (n + block - 1) / block;
+    std::vector<V>& partial = partial_sums<V>(pieces);
+    for_each_range(n, [f, &partial](Index begin, Index end) {
+      V& out = partial[std::size_t(begin) / block];
+      if constexpr (N == 1) {
+        T s = 0;
+#pragma omp simd reduction(+ : s)
+        for (Index i = begin; i < end; ++i) s += f(i);
+        reinterpret_cast<T*>(&out)[0] = s;
+      } else if constexpr (N == 2) {
+        T s = 0, t = 0;
+#pragma omp simd reduction(+ : s, t)
+        for (Index i = begin; i < end; ++i) {
+          const V v = f(i);
+          s += v.value[0];
+          t += v.value[1];
+        }
+        out.value[0] = s;
+        out.value[1] = t;
+      } else {
+        static_assert(N == 3, "reduce forms up to three sums in a pass");
+        T s = 0, t = 0, u = 0;
+#pragma omp simd reduction(+ : s, t, u)
+        for (Index i = begin; i < end; ++i) {
+          const V v = f(i);
+          s += v.value[0];
+          t += v.value[1];
+          u += v.value[2];
+        }
+        out.value[0] = s;
+        out.value[1] = t;
+        out.value[2] = u;
+      }
+    });
+    V total{};
+    for (std::size_t p = 0; p < pieces; ++p) {
+      T* sum = reinterpret_cast<T*>(&total);
+      for (int k = 0; k < N; ++k) sum[k] += Traits::get(partial[p], k);
+    }
+    close(total);
+  }
+
+  /// close(j, sum over i of f(i, j)) for 0 <= j < count(), all columns in one pass over the rows. `most` bounds count().
+  template <class F, class Close>
+  void reduce_columns(std::size_t n, Index most, Scalar<Index> count, F f, Close close) const {
+    using T = std::decay_t<decltype(f(Index{}, Index{}))>;
+    const Index columns = count();
+    const std::size_t pieces = (n + block - 1) / block;
+    std::vector<T>& partial = partial_sums<T>(pieces * std::size_t(most));
+    for_each_range(n, [f, &partial, columns, most](Index begin, Index end) {
+      T* out = partial.data() + std::size_t(begin) / block * std::size_t(most);
+      for (Index j = 0; j < columns; ++j) {
+        T s = 0;
+#pragma omp simd reduction(+ : s)
+        for (Index i = begin; i < end; ++i) s += f(i, j);
+        out[j] = s;
+      }
+    });
+    for (Index j = 0; j < columns; ++j) {
+      T s = 0;
+      for (std::size_t p = 0; p < pieces; ++p) s += partial[p * std::size_t(most) + std::size_t(j)];
+      close(j, s);
+    }
+  }
+
+  // --- control --------------------------------------------------------------------------------------------------
+  /// body() again and again until stop() is set; a device records the body once and replays it.
+  template <class Body>
+  void repeat_until(Scalar<int> stop, Body body) const {
+    while (!stop()) body();
+  }
+  /// body() if flag() is set at that moment, where the vectors live.
+  template <class Body>
+  void when(Scalar<int> flag, Body body) const {
+    if (flag()) body();
+  }
+  /// Runs f(host) in the order of the other kernels: the way in for operators that bring their own threaded body.
+  template <class F>
+  void enqueue(F f) const {
+    f(*this);
+  }
+
+  // --- for threaded bodies of this space only -------------------------------------------------------------------
+  /// f(thread, team) on a team of at most `threads` threads. The team's true size is what f is told.
+  template <class F>
+  void parallel(int threads, F&& f) const {
+#if defined(_OPENMP)
+    if (threads > 1) {
+#pragma omp parallel num_threads(threads)
+      f(omp_get_thread_num(), omp_get_num_threads());
+      return;
+    }
+#endif
+    f(0, 1);
+  }
+  template <class F>
+  void parallel(F&& f) const {
+    parallel(threads_, std::forward<F>(f));
+  }
+
+  /// The calling thread's place in its team, 0 outside of one.
+  static int thread_index() {
+#if defined(_OPENMP)
+    return omp_get_thread_num();
+#else
+    return 0;
+#endif
+  }
+
+  /// Rows in one block of a sum: two vectors of it fit the smallest first-level cache.
+  static constexpr std::size_t block = 1024;
+
+ private:
+  template <class V>
+  static std::vector<V>& partial_sums(std::size_t n) {
+    thread_local std::vector<V> partial;
+    if (partial.size() < n) partial.resize(n);
+    return partial;
+  }
+
+  int threads_;
+};
+
+}  // namespace krilu::exec

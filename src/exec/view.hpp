@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a kernel sees of an array: a pointer that copies with the kernel. KRILU_FN opens a kernel: it captures by value,
+// so every view, number and scalar that a kernel uses travels with it.
+#pragma once
+
+#include <cstddef>
+
+#include "krilu/types.hpp"
+
+#if defined(__CUDACC__)
+#define KRILU_FN [=] __device__
+#define KRILU_INLINE __host__ __device__ __forceinline__
+#else
+#define KRILU_FN [=]
+#define KRILU_INLINE inline
+#endif
+
+namespace krilu::exec {
+
+/// A vector where it lives. Copying the view copies the pointer.
+template <class T>
+struct View {
+  T* data = nullptr;
+  KRILU_INLINE T& operator[](Index i) const { return data[i]; }
+};
+
+/// One number where the vectors live: written and read by kernels as alpha().
+template <class T>
+struct Scalar {
+  T* data = nullptr;
+  KRILU_INLINE T& operator()() const { return *data; }
+};
+
+/// N sums of one pass: what the function of a reduction returns when it has more than one.
+template <class T, int N>
+struct Sums {
+  T value[N];
+  KRILU_INLINE T& operator[](int k) { return value[k]; }
+  KRILU_INLINE const T& operator[](int k) const { return value[k]; }
+};
+
+template <class V>
+struct SumTraits {
+  using Value = V;
+  static constexpr int count = 1;
+  static KRILU_INLINE V get(const V& v, int) { return v; }
+};
+template <class T, int N>
+struct SumTraits<Sums<T, N>> {
+  using Value = T;
+  static constexpr int count = N;
+  static KRILU_INLINE T get(const Sums<T, N>& v, int k) { return v.value[k]; }
+};
+
+}  // namespace krilu::exec

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/plot.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+
+#include "krilu/error.hpp"
+
+namespace krilu::io {
+
+namespace {
+
+bool ends_with(const std::string& text, const char* ending) { return text.ends_with(ending); }
+
+/// For a gnuplot string between single quotes.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (char c : text) out += c == '\'' ? std::string("''") : std::string(1, c);
+  return out + "'";
+}
+
+}  // namespace
+
+void require_drawable(const std::string& path) {
+  if (!ends_with(path, ".png") && !ends_with(path, ".svg"))
+    throw Error(fmt::format("--plot {}: a picture's name ends in .png or .svg", path));
+  if (std::system("command -v gnuplot >/dev/null 2>&1") != 0)
+    throw Error("--plot needs gnuplot, which is not installed: apt-get install gnuplot-nox (tools/setup does)");
+}
+
+void draw(const Picture& p, const std::string& path) {
+  require_drawable(path);
+  std::FILE* gnuplot = ::popen("gnuplot >/dev/null", "w");
+  if (!gnuplot) throw Error("could not start gnuplot");
+  std::string s;
+  const int height = 420 * int(std::max<std::size_t>(1, p.panels.size())) + 40;
+  // SVG in plain fonts; PNG at twice the size that it will be looked at.
+  s += ends_with(path, ".svg")
+           ? fmt::format("set terminal svg size 800,{} dynamic font 'DejaVu Sans,13' background '#ffffff'\n", height)
+           : fmt::format("set terminal pngcairo size 1600,{} font 'DejaVu Sans,22' linewidth 2 background '#ffffff'\n",
+                         2 * height);
+  s += fmt::format("set output {}\n", quoted(path));
+  s += "set border 3 lc rgb '#606060'\nset tics nomirror textcolor rgb '#303030'\n";
+  s += "set grid lc rgb '#e4e4e4' lt 1\nset key top right spacing 1.2 samplen 2\nset encoding utf8\n";
+  const char* colours[] = {"#1965b0", "#dc050c", "#4eb265", "#f1932d", "#882e72", "#777777", "#7bafde", "#b17ba6"};
+  for (std::size_t c = 0; c < std::size(colours); ++c)
+    s += fmt::format("set linetype {} lc rgb '{}' lw 1.6\n", c + 1, colours[c]);
+  if (p.log_y) s += "set logscale y\nset format y '10^{%L}'\n";
+  if (p.panels.size() > 1)
+    s += fmt::format("set multiplot layout {},1 title {} noenhanced\n", p.panels.size(), quoted(p.title));
+  for (std::size_t k = 0; k < p.panels.size(); ++k) {
+    const std::string title = k < p.panel_titles.size() ? p.panel_titles[k] : p.title;
+    s += fmt::format("set title {} noenhanced\nset xlabel {} noenhanced\nset ylabel {} noenhanced\n", quoted(title),
+                     quoted(p.x_label), quoted(p.y_label));
+    std::string plot = "plot ";
+    for (std::size_t c = 0; c < p.panels[k].size(); ++c) {
+      const Curve& curve = p.panels[k][c];
+      s += fmt::format("$data{}_{} << EOD\n", k, c);
+      for (auto [x, y] : curve.points)
+        if (std::isfinite(y) && y < 1e300 && (!p.log_y || y > 0)) s += fmt::format("{:.9g} {:.9g}\n", x, y);
+      s += "EOD\n";
+      const std::string look = p.steps ? "fillsteps fs solid 0.6 noborder" : "lines";
+      plot += fmt::format("{}$data{}_{} using 1:2 with {} lt {} {}", c ? ", " : "", k, c, look, c % 8 + 1,
+                          curve.label.empty() ? "notitle" : fmt::format("title {} noenhanced", quoted(curve.label)));
+    }
+    if (p.target > 0)
+      plot += fmt::format(", {:.9g} with lines lc rgb '#909090' dt 2 lw 1 title {} noenhanced", p.target,
+                          quoted(p.target_label));
+    s += plot + "\n";
+  }
+  if (p.panels.size() > 1) s += "unset multiplot\n";
+  const bool written = std::fwrite(s.data(), 1, s.size(), gnuplot) == s.size();
+  if (::pclose(gnuplot) != 0 || !written) throw Error(fmt::format("gnuplot could not draw {}", path));
+}
+
+std::string text_chart(const Curve& curve, int width, int height, bool log_y) {
+  const auto scaled = [&](double y) { return log_y ? std::log10(std::max(y, 1e-300)) : y; };
+  double low = std::numeric_limits<double>::infinity(), high = -low, last_x = 0;
+  for (auto [x, y] : curve.points) {
+    if (!std::isfinite(y) || y > 1e300 || (log_y && y <= 0)) continue;
+    low = std::min(low, scaled(y));
+    high = std::max(high, scaled(y));
+    last_x = std::max(last_x, x);
+  }
+  if (!(low <= high)) return "";
+  if (log_y) low = std::floor(low), high = std::ceil(high);
+  if (high == low) high = low + 1;
+  std::vector<std::string> rows(std::size_t(height), std::string(std::size_t(width), ' '));
+  for (auto [x, y] : curve.points) {
+    if (!std::isfinite(y) || y > 1e300 || (log_y && y <= 0)) continue;
+    const int c = std::min(width - 1, int(last_x > 0 ? x / last_x * (width - 1) + 0.5 : 0));
+    const int r = std::clamp(int((high - scaled(y)) / (high - low) * (height - 1) + 0.5), 0, height - 1);
+    rows[std::size_t(r)][std::size_t(c)] = '*';
+  }
+  std::string text;
+  for (int r = 0; r < height; ++r) {
+    const double at = high - (high - low) * r / (height - 1);
+    const bool labelled = r == 0 || r == height - 1 || r == height / 2;
+    const std::string label = log_y ? fmt::format("{:8.0e}", std::pow(10, at)) : fmt::format("{:8.0f}", at);
+    text += fmt::format("{} |{}\n", labelled ? label : std::string(8, ' '), rows[std::size_t(r)]);
+  }
+  text += fmt::format("{} +{}\n", std::string(8, ' '), std::string(std::size_t(width), '-'));
+  const std::string right = fmt::format("{:.0f}", last_x);
+  text += fmt::format("{}  0{:>{}}\n", std::string(8, ' '), right, width - 1);
+  return text;
+}
+
+}  // namespace krilu::io

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pictures: curves and bars, drawn by gnuplot into PNG or SVG by the file's ending, and small ones as text for a
+// terminal. Where gnuplot is missing, picture() says so.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace krilu::io {
+
+struct Curve {
+  std::string label;
+  std::vector<std::pair<double, double>> points;
+};
+
+struct Picture {
+  std::string title, x_label, y_label;
+  bool log_y = false;
+  bool steps = false;            // bars side by side in place of lines
+  double target = 0;             // a dashed line there, where positive
+  std::string target_label;
+  std::vector<std::vector<Curve>> panels;  // one panel each, one above another
+  std::vector<std::string> panel_titles;
+};
+
+/// Draws into path (.png or .svg). Throws krilu::Error for another ending, where gnuplot is not installed, or where it
+/// fails.
+void draw(const Picture& picture, const std::string& path);
+/// Throws as draw would for the path alone: to refuse before long work and not after it.
+void require_drawable(const std::string& path);
+
+/// One curve as text, `width` columns by `height` rows and the axes; y logarithmic where asked.
+std::string text_chart(const Curve& curve, int width, int height, bool log_y);
+
+}  // namespace krilu::io

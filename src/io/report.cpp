@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/report.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "krilu/error.hpp"
+#include "krilu/version.hpp"
+
+namespace krilu::io {
+
+nlohmann::ordered_json to_json(const Result& r, const SystemFacts& system, const Options& asked) {
+  nlohmann::ordered_json j;
+  j["krilu"] = version;
+  j["matrix"] = {{"name", system.name},
+                 {"rows", system.rows},
+                 {"nnz", system.nnz},
+                 {"symmetric", system.symmetric},
+                 {"pattern_symmetric", system.pattern_symmetric},
+                 {"bytes", system.matrix_bytes}};
+  j["rhs"] = system.rhs;
+  j["solver"] = r.solver;
+  j["precond"] = r.precond;
+  j["triangular"] = r.triangular;
+  j["ordering"] = r.ordering;
+  j["device"] = r.device;
+  j["threads"] = r.threads;
+  j["asked"] = {{"solver", asked.solver},         {"precond", asked.precond},
+                {"triangular", asked.triangular}, {"ordering", asked.ordering},
+                {"device", asked.device},         {"restart", asked.restart},
+                {"rtol", asked.rtol},             {"atol", asked.atol},
+                {"shift", asked.shift},           {"norm", asked.norm == Norm::openfoam ? "openfoam" : "true2"},
+                {"max_iterations", asked.max_iterations}};
+  j["status"] = to_string(r.status);
+  j["iterations"] = r.iterations;
+  j["relative_residual"] = r.relative_residual;
+  j["rmse"] = r.rmse;
+  j["initial_residual"] = r.initial_residual;
+  j["seconds"] = {{"read", system.read_seconds},
+                  {"analyse", r.seconds.analyse},
+                  {"factor", r.seconds.factor},
+                  {"solve", r.seconds.solve}};
+  j["bytes"] = r.bytes;
+  auto notes = system.notes;
+  notes.insert(notes.end(), r.notes.begin(), r.notes.end());
+  j["notes"] = notes;
+  j["history"] = r.history;
+  return j;
+}
+
+void write_json(const std::string& path, const nlohmann::ordered_json& json) {
+  const std::string text = json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  std::FILE* f = path == "-" ? stdout : std::fopen(path.c_str(), "wb");
+  bool good = f && std::fwrite(text.data(), 1, text.size(), f) == text.size();
+  if (f) good = (f == stdout ? std::fflush(f) : std::fclose(f)) == 0 && good;
+  if (!good) throw Error(fmt::format("could not write {}: {}", path, std::strerror(errno)));
+}
+
+std::string thousands(std::int64_t n) {
+  std::string text = std::to_string(n);
+  for (std::ptrdiff_t at = std::ptrdiff_t(text.size()) - 3; at > (n < 0 ? 1 : 0); at -= 3)
+    text.insert(std::size_t(at), ",");
+  return text;
+}
+
+std::string megabytes(std::size_t bytes) { return fmt::format("{:.1f} MB", 1e-6 * double(bytes)); }
+
+}  // namespace krilu::io

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// GMRES(m) and FGMRES(m), right-preconditioned [Saad and Schultz 1986; Saad 1993, 2003 Algorithms 9.5 and 9.6]. FGMRES
+// keeps M^-1 v_j, so that M may change from step to step, and needs no M to form x.
+// Orthogonalisation: classical Gram-Schmidt, all columns in one pass, once more where cancellation asks for it [Daniel,
+// Gragg, Kaufman, Stewart 1976]. Step j: 1 A, 1 M, and 2 (j + 1) + 9 words read or written a row, twice the first part
+// where it is repeated.
+#pragma once
+
+#include <limits>
+
+#include "krylov/method.hpp"
+
+namespace krilu::krylov {
+
+template <class Space, class T>
+class Gmres final : public Method<Space, T> {
+ public:
+  /// restart: basis vectors before x is formed and the basis begun anew, at least 1.
+  Gmres(Space space, Index rows, int restart, bool flexible)
+      : ex_(std::move(space)),
+        n_(std::size_t(rows)),
+        m_(restart),
+        flexible_(flexible),
+        v_(ex_.template allocate<T>(n_ * std::size_t(m_ + 1))),
+        z_(ex_.template allocate<T>(flexible ? n_ * std::size_t(m_) : 0)),
+        vj_(ex_.template allocate<T>(n_)),
+        zj_(ex_.template allocate<T>(n_)),
+        w_(ex_.template allocate<T>(n_)),
+        // h: one column of coefficients; H: m columns of m + 1; Givens cosines and sines; g: the rotated right-hand
+        // side, |r| in its last entry; y: the coefficients of x
+        small_(ex_.template allocate<T>(std::size_t((m_ + 1) * m_ + 5 * (m_ + 1) + 2))),
+        counters_(ex_.template allocate<Index>(2)),
+        flags_(ex_.template allocate<int>(3)) {}
+
+  void iterate(const System<Space, T>& system, exec::Scalar<Control<T>> control) override {
+    const auto& ex = ex_;
+    const std::size_t n = n_;
+    const Index m = m_;
+    const auto& A = system.A;
+    auto& M = system.M;
+    const exec::View<T> x{system.x}, r{system.r}, V = v_.view(), Z = z_.view(), vj = vj_.view(), zj = zj_.view(),
+                        w = w_.view();
+    const exec::View<T> H{small_.data()}, h{H.data + (m + 1) * m}, cosine{h.data + m + 1}, sine{cosine.data + m + 1},
+        g{sine.data + m + 1}, y{g.data + m + 1};
+    const exec::Scalar<T> beta{y.data + m + 1}, before{y.data + m + 2};
+    const auto j = counters_.scalar(0), columns = counters_.scalar(1);
+    const auto stop = flags_.scalar(0), cycle_done = flags_.scalar(1), again = flags_.scalar(2);
+    const bool flexible = flexible_;
+
+    ex.once(KRILU_FN() { stop() = 0; });
+    ex.repeat_until(stop, [&] {
+      // v_0 = r / |r|,  g = |r| e_0
+      ex.reduce(n, KRILU_FN(Index i) { return r[i] * r[i]; }, KRILU_FN(T rr) {
+        beta() = std::sqrt(rr);
+        g[0] = beta();
+        j() = 0;
+        columns() = 1;
+        cycle_done() = 0;
+        if (!(beta() > T(0)) || !(beta() - beta() == T(0))) {
+          beta() = 1;
+          g[0] = 0;
+          columns() = 0;
+          cycle_done() = stop() = control().stop(Stop::breakdown);
+        }
+      });
+      ex.for_each(n, KRILU_FN(Index i) { V[i] = vj[i] = r[i] / beta(); });
+
+      ex.repeat_until(cycle_done, [&] {
+        // w = A M^-1 v_j
+        M.apply(vj.data, zj.data);
+        A.apply(zj.data, w.data);
+        if (flexible) ex.for_each(n, KRILU_FN(Index i) { Z.data[std::size_t(j()) * n + std::size_t(i)] = zj[i]; });
+
+        // h_k = (w, v_k) for all k <= j;  w = w - sum_k h_k v_k;  |w|
+        ex.reduce_columns(n, m + 1, columns,
+                          KRILU_FN(Index i, Index k) { return w[i] * V.data[std::size_t(k) * n + std::size_t(i)]; },
+                          KRILU_FN(Index k, T wv) { H[j() * (m + 1) + k] = h[k] = wv; });
+        subtract_projection(n, columns, h, V, w);
+        ex.reduce(n, KRILU_FN(Index i) { return w[i] * w[i]; }, KRILU_FN(T ww) {
+          T projected = 0;
+          for (Index k = 0; k < columns(); ++k) projected += h[k] * h[k];
+          beta() = std::sqrt(ww);
+          before() = std::sqrt(ww + projected);
+          again() = ww < T(0.5) * (ww + projected);
+        });
+        // Once more where less than half of w's square is left: the coefficients add up.
+        ex.when(again, [&] {
+          ex.reduce_columns(n, m + 1, columns,
+                            KRILU_FN(Index i, Index k) { return w[i] * V.data[std::size_t(k) * n + std::size_t(i)]; },
+                            KRILU_FN(Index k, T wv) {
+            h[k] = wv;
+            H[j() * (m + 1) + k] += wv;
+          });
+          subtract_projection(n, columns, h, V, w);
+          ex.reduce(n, KRILU_FN(Index i) { return w[i] * w[i]; }, KRILU_FN(T ww) { beta() = std::sqrt(ww); });
+        });
+
+        // Rotate the new column of H, and g with it: |g_{j+1}| is the norm of the residual.
+        ex.once(KRILU_FN() {
+          T* const column = H.data + j() * (m + 1);
+          const bool exhausted = !(beta() > before() * std::numeric_limits<T>::epsilon());
+          column[j() + 1] = exhausted ? T(0) : beta();
+          for (Index k = 0; k < j(); ++k) {
+            const T upper = column[k], lower = column[k + 1];
+            column[k] = cosine[k] * upper + sine[k] * lower;
+            column[k + 1] = cosine[k] * lower - sine[k] * upper;
+          }
+          const Index k = j();
+          const T length = std::sqrt(column[k] * column[k] + column[k + 1] * column[k + 1]);
+          cosine[k] = length > T(0) ? column[k] / length : T(1);
+          sine[k] = length > T(0) ? column[k + 1] / length : T(0);
+          column[k] = length;
+          g[k + 1] = -sine[k] * g[k];
+          g[k] = cosine[k] * g[k];
+          const T norm = g[k + 1] < 0 ? -g[k + 1] : g[k + 1];
+          stop() = control().record(norm);
+          if (exhausted && !stop() && length == T(0)) stop() = control().stop(Stop::breakdown);
+          cycle_done() = stop() || exhausted || k + 1 == m;
+          if (exhausted) beta() = 1;
+          j() = k + 1;
+          columns() = k + 2;
+        });
+        // v_{j+1} = w / |w|
+        ex.for_each(n, KRILU_FN(Index i) { V.data[std::size_t(j()) * n + std::size_t(i)] = vj[i] = w[i] / beta(); });
+      });
+
+      // H y = g
+      ex.once(KRILU_FN() {
+        for (Index k = j(); k-- > 0;) {
+          T sum = g[k];
+          for (Index l = k + 1; l < j(); ++l) sum -= H[l * (m + 1) + k] * y[l];
+          const T pivot = H[k * (m + 1) + k];
+          y[k] = pivot != T(0) ? sum / pivot : T(0);
+          if (!(y[k] - y[k] == T(0))) y[k] = 0;
+        }
+      });
+      // x = x + Z y, or x + M^-1 V y
+      if (flexible) {
+        add_columns(n, j, y, Z, x);
+      } else {
+        ex.for_each(n, KRILU_FN(Index i) { w[i] = 0; });
+        add_columns(n, j, y, V, w);
+        M.apply(w.data, zj.data);
+        ex.for_each(n, KRILU_FN(Index i) { x[i] += zj[i]; });
+      }
+      A.residual(system.b, x.data, r.data);
+    });
+  }
+
+  std::size_t bytes() const override {
+    return v_.bytes() + z_.bytes() + vj_.bytes() + zj_.bytes() + w_.bytes() + small_.bytes() + counters_.bytes() +
+           flags_.bytes();
+  }
+
+ private:
+  /// w = w - sum over k < columns() of h_k v_k
+  void subtract_projection(std::size_t n, exec::Scalar<Index> columns, exec::View<T> h, exec::View<T> V,
+                           exec::View<T> w) const {
+    ex_.for_each_range(n, KRILU_FN(Index begin, Index end) {
+      for (Index k = 0; k < columns(); ++k) {
+        const T hk = h[k];
+        const T* const vk = V.data + std::size_t(k) * n;
+        for (Index i = begin; i < end; ++i) w[i] -= hk * vk[i];
+      }
+    });
+  }
+  /// x = x + sum over k < columns() of y_k z_k
+  void add_columns(std::size_t n, exec::Scalar<Index> columns, exec::View<T> y, exec::View<T> Z,
+                   exec::View<T> x) const {
+    ex_.for_each_range(n, KRILU_FN(Index begin, Index end) {
+      for (Index k = 0; k < columns(); ++k) {
+        const T yk = y[k];
+        const T* const zk = Z.data + std::size_t(k) * n;
+        for (Index i = begin; i < end; ++i) x[i] += yk * zk[i];
+      }
+    });
+  }
+
+  Space ex_;
+  std::size_t n_;
+  Index m_;
+  bool flexible_;
+  exec::Array<T> v_, z_, vj_, zj_, w_, small_;
+  exec::Array<Index> counters_;
+  exec::Array<int> flags_;
+};
+
+}  // namespace krilu::krylov

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interface of a Krylov method. A method owns its work space, made once for a number of rows; iterate() runs it from
+// a residual until Control says stop, without returning to the host in between.
+#pragma once
+
+#include <cstddef>
+
+#include "krylov/control.hpp"
+#include "precond/preconditioner.hpp"
+#include "sparse/operator.hpp"
+
+namespace krilu::krylov {
+
+/// The system at work: A x = b with preconditioner M, vectors in the space's memory.
+template <class Space, class T>
+struct System {
+  const sparse::Operator<Space, T>& A;
+  precond::Preconditioner<Space, T>& M;
+  const T* b;
+  T* x;             // the iterate
+  T* r;             // b - A x on entry to iterate(); its content afterwards is the method's own affair
+  bool magnitudes;  // the stopping norm is a sum of magnitudes (OpenFOAM's), else the 2-norm
+};
+
+template <class Space, class T>
+class Method {
+ public:
+  virtual ~Method() = default;
+  virtual void iterate(const System<Space, T>& system, exec::Scalar<Control<T>> control) = 0;
+  virtual std::size_t bytes() const = 0;
+};
+
+}  // namespace krilu::krylov

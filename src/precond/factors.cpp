@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "precond/factors.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "exec/emulated.hpp"
+#include "krilu/error.hpp"
+
+namespace krilu::precond {
+
+namespace {
+
+/// Finds the upper entry (row, column). Short rows are searched as they stand; long ones through a sorted copy.
+class UpperEntries {
+ public:
+  UpperEntries(const exec::Host& host, const sparse::PatternView& p) : p_(p), slice_of_row_(std::size_t(p.rows)) {
+    for (Index s = 0; s < p.slices; ++s)
+      for (Index i = p.slice_row[s]; i < p.slice_row[s + 1]; ++i) slice_of_row_[std::size_t(i)] = s;
+    start_.assign(std::size_t(p.rows) + 1, 0);
+    for (Index i = 0; i < p.rows; ++i)
+      start_[std::size_t(i) + 1] = start_[std::size_t(i)] + (length(i) > short_row ? length(i) : 0);
+    sorted_.resize(std::size_t(start_.back()));
+    if (sorted_.empty()) return;
+    host.for_each_range(std::size_t(p.rows), [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i) {
+        auto* out = sorted_.data() + start_[std::size_t(i)];
+        if (start_[std::size_t(i)] == start_[std::size_t(i) + 1]) continue;
+        for (Index k = 0; k < length(i); ++k) out[k] = {p_.upper.column[at(i, k)], at(i, k)};
+        std::sort(out, out + length(i));
+      }
+    });
+  }
+
+  Offset find(Index row, Index column) const {
+    const auto* begin = sorted_.data() + start_[std::size_t(row)];
+    const auto* end = sorted_.data() + start_[std::size_t(row) + 1];
+    if (begin == end) {
+      for (Index k = 0; k < length(row); ++k)
+        if (p_.upper.column[at(row, k)] == column) return at(row, k);
+      return -1;
+    }
+    const auto* found = std::lower_bound(begin, end, std::pair<Index, Offset>{column, 0});
+    return found != end && found->first == column ? found->second : -1;
+  }
+
+ private:
+  static constexpr Index short_row = 24;
+  Index length(Index i) const {
+    if (p_.upper.length) return p_.upper.length[i];
+    return p_.upper.offset[slice_of_row_[std::size_t(i)] + 1] - p_.upper.offset[slice_of_row_[std::size_t(i)]];
+  }
+  Offset at(Index i, Index k) const {
+    const Index s = slice_of_row_[std::size_t(i)];
+    return p_.upper.offset[s] + k * p_.height + (i - p_.slice_row[s]);
+  }
+  sparse::PatternView p_;
+  std::vector<Index> slice_of_row_;
+  std::vector<Offset> start_;
+  Buffer<std::pair<Index, Offset>> sorted_;
+};
+
+void find_partners(const exec::Host& host, const sparse::PatternView& p, Offset* partner) {
+  const UpperEntries upper(host, p);
+  host.for_each_range(std::size_t(p.slices), [&](Index begin, Index end) {
+    for (Index s = begin; s < end; ++s)
+      for (Offset k = p.lower.offset[s]; k < p.lower.offset[s + 1]; ++k) {
+        const Index lane = (k - p.lower.offset[s]) % p.height, entry = (k - p.lower.offset[s]) / p.height;
+        const Index i = p.slice_row[s] + lane;
+        const bool padding = i >= p.slice_row[s + 1] || (p.lower.length && entry >= p.lower.length[i]);
+        partner[k] = padding ? -1 : upper.find(p.lower.column[k], i);
+      }
+  });
+}
+
+}  // namespace
+
+template <class Space, class T>
+DiluForm<Space, T>::DiluForm(const Context<Space>& context, std::shared_ptr<const sparse::SplitPattern> pattern,
+                             std::string name, bool symmetric)
+    : space_(context.space),
+      pattern_(std::move(pattern)),
+      rd_(space_.template allocate<T>(std::size_t(pattern_->rows()))),
+      trouble_(space_.template allocate<Trouble>(1)),
+      symmetric_(symmetric),
+      name_(std::move(name)),
+      caller_row_(context.caller_row),
+      partner_(space_.template allocate<Offset>(std::size_t(pattern_->lower_entries()))) {
+  space_.enqueue([&, view = pattern_->view(), out = partner_.data()](const exec::Host& host) {
+    runner_ = std::make_shared<triangular::SliceRunner>(host, *pattern_, view.lower.column, view.upper.column,
+                                                        context.strategy);
+    find_partners(host, view, out);
+  });
+  space_.synchronise();
+}
+
+template <class Space, class T>
+std::size_t DiluForm<Space, T>::bytes() const {
+  return rd_.bytes() + trouble_.bytes() + partner_.bytes() + runner_->bytes();
+}
+
+template <class Space, class T>
+void DiluForm<Space, T>::forget_trouble() {
+  const Trouble none;
+  space_.copy_in(trouble_, &none, 1);
+}
+
+template <class Space, class T>
+void DiluForm<Space, T>::require_no_trouble() const {
+  Trouble t;
+  space_.copy_out(&t, trouble_, 1);
+  const auto named = [&](Index row) { return caller_row_ ? caller_row_(row) + 1 : row + 1; };
+  if (t.asymmetric != Trouble::none)
+    throw Error(fmt::format("{} needs a symmetric matrix, and row {} is not its column's mirror: use {} instead", name_,
+                            named(t.asymmetric), name_ == "dic" ? "dilu" : "ilu0"));
+  if (t.zero_pivot != Trouble::none)
+    throw ZeroPivot(fmt::format("{}: zero pivot in row {} (counting from 1): give --shift (0.01, say), another ordering, or "
+                            "--precond jacobi or none",
+                            name_, named(t.zero_pivot)));
+}
+
+template class DiluForm<exec::Host, double>;
+template class DiluForm<exec::Emulated, double>;
+
+}  // namespace krilu::precond

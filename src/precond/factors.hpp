@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The form that all incomplete factorisations here share: M = (E + L) E^-1 (E + U), E diagonal, L and U strict triangles.
+// DILU keeps A's own triangles; ILU(0) is the same with updated ones (its usual unit lower factor is L E^-1). Kept as
+// rd = 1/E, which is all that the sweeps read.
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "precond/preconditioner.hpp"
+#include "triangular/runner.hpp"
+
+namespace krilu::precond {
+
+/// Base of DILU and ILU(0): pattern, runner, rd, and the report of a row that cannot be factored.
+template <class Space, class T>
+class DiluForm : public Preconditioner<Space, T> {
+ public:
+  DiluForm(const Context<Space>& context, std::shared_ptr<const sparse::SplitPattern> pattern, std::string name,
+           bool symmetric);
+  std::size_t bytes() const override;
+  const triangular::SliceRunner* runner() const override { return runner_.get(); }
+
+ protected:
+  /// Where the partner a_ji of each lower entry a_ij stands among the upper entries, or -1.
+  const Offset* partner() const { return partner_.data(); }
+  /// What factorisations report: a row, or `none`, for each kind of trouble. Written by kernels.
+  struct Trouble {
+    Index zero_pivot = none, asymmetric = none;
+    static constexpr Index none = std::numeric_limits<Index>::max();
+  };
+  void forget_trouble();
+  void require_no_trouble() const;
+
+  Space space_;
+  std::shared_ptr<const sparse::SplitPattern> pattern_;
+  std::shared_ptr<triangular::SliceRunner> runner_;
+  exec::Array<T> rd_;
+  exec::Array<Trouble> trouble_;
+  bool symmetric_;  // DIC and IC(0): values must be symmetric
+
+ private:
+  std::string name_;
+  std::function<Index(Index)> caller_row_;
+  exec::Array<Offset> partner_;
+};
+
+}  // namespace krilu::precond

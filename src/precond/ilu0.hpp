@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// ILU(0) [Meijerink and van der Vorst 1977; Saad 2003, Algorithm 10.4]: Gaussian elimination that keeps only the places
+// where A has entries. Held in the DILU form (E + L) E^-1 (E + U), so that both share their sweeps: row i is eliminated
+// with the multipliers l_ik rd_k, and l_ik itself is what is kept. IC(0) is ILU(0) of a symmetric matrix in that form:
+// U = L^T, the root-free incomplete Cholesky factor, which therefore serves negative definite matrices too.
+// Cost beside A: the values of both triangles and one vector; the pattern is shared with A.
+#pragma once
+
+#include "precond/factors.hpp"
+
+namespace krilu::precond {
+
+template <class Space, class T>
+class Ilu0 final : public DiluForm<Space, T> {
+ public:
+  Ilu0(const Context<Space>& context, std::shared_ptr<const sparse::SplitPattern> pattern, std::string name,
+       bool symmetric);
+  void factor(const sparse::SplitMatrix<T>& a, double shift) override;
+  void apply(const T* r, T* z) override;
+  std::size_t bytes() const override;
+
+ private:
+  exec::Array<T> lower_, upper_;
+};
+
+}  // namespace krilu::precond

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jacobi, z_i = r_i / a_ii, and `none`, z = r. One pass over the vectors each; written once for all spaces.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "krilu/error.hpp"
+#include "precond/preconditioner.hpp"
+
+namespace krilu::precond {
+
+template <class Space, class T>
+class Jacobi final : public Preconditioner<Space, T> {
+ public:
+  Jacobi(const Context<Space>& context, std::shared_ptr<const sparse::SplitPattern> pattern)
+      : space_(context.space),
+        caller_row_(context.caller_row),
+        rd_(space_.template allocate<T>(std::size_t(pattern->rows()))),
+        bad_(space_.template allocate<Index>(1)) {}
+
+  /// `shift` is not used: Jacobi has no pivots, only the diagonal as it is.
+  void factor(const sparse::SplitMatrix<T>& a, double) override {
+    const auto diagonal = a.diagonal.view();
+    const auto rd = rd_.view();
+    const auto bad = bad_.scalar();
+    space_.reduce(
+        rd_.size(),
+        KRILU_FN(Index i) {
+          rd[i] = T(1) / diagonal[i];
+          return diagonal[i] == T(0) ? Index(1) : Index(0);
+        },
+        KRILU_FN(Index zeros) { bad() = zeros; });
+    Index zeros = 0;
+    space_.copy_out(&zeros, bad_, 1);
+    if (zeros > 0) throw ZeroPivot(sentence(a, zeros));
+  }
+  void apply(const T* r, T* z) override {
+    const auto rd = rd_.view();
+    space_.for_each(rd_.size(), KRILU_FN(Index i) { z[i] = r[i] * rd[i]; });
+  }
+  std::size_t bytes() const override { return rd_.bytes() + bad_.bytes(); }
+
+ private:
+  std::string sentence(const sparse::SplitMatrix<T>& a, Index zeros) const {
+    std::vector<T> diagonal(a.diagonal.size());
+    space_.copy_out(diagonal.data(), a.diagonal, diagonal.size());
+    Index first = std::numeric_limits<Index>::max();
+    for (std::size_t i = 0; i < diagonal.size(); ++i)
+      if (diagonal[i] == T(0)) first = std::min(first, caller_row_ ? caller_row_(Index(i)) : Index(i));
+    return fmt::format("jacobi: the diagonal is zero or missing in {} row{}, the first is row {} (counting from 1): use "
+                       "--precond none",
+                       zeros, zeros == 1 ? "" : "s", first + 1);
+  }
+
+  Space space_;
+  std::function<Index(Index)> caller_row_;
+  exec::Array<T> rd_;
+  exec::Array<Index> bad_;
+};
+
+template <class Space, class T>
+class None final : public Preconditioner<Space, T> {
+ public:
+  None(const Context<Space>& context, std::shared_ptr<const sparse::SplitPattern> pattern)
+      : space_(context.space), rows_(std::size_t(pattern->rows())) {}
+  void factor(const sparse::SplitMatrix<T>&, double) override {}
+  void apply(const T* r, T* z) override {
+    space_.for_each(rows_, KRILU_FN(Index i) { z[i] = r[i]; });
+  }
+  std::size_t bytes() const override { return 0; }
+
+ private:
+  Space space_;
+  std::size_t rows_;
+};
+
+}  // namespace krilu::precond

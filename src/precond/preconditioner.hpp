@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Krylov method sees of a preconditioner: z = M^-1 r. Made for a pattern (analyse: the constructor), given
+// values as often as they change (factor), applied hundreds of times (apply). A new one is a class like these, one line
+// in registry.cpp, and its test.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sparse/split.hpp"
+#include "triangular/runner.hpp"
+
+namespace krilu::precond {
+
+/// What an analysis needs to know beside the pattern.
+template <class Space>
+struct Context {
+  Space space;
+  triangular::Strategy strategy = triangular::Strategy::automatic;
+  std::function<Index(Index)> caller_row;  // of a row in the solver's order, for messages; 0-based
+};
+
+template <class Space, class T>
+class Preconditioner {
+ public:
+  virtual ~Preconditioner() = default;
+  /// Takes the values of a, which stays alive and unchanged while the preconditioner is applied. `shift` is added to the
+  /// magnitude of each diagonal entry, in units of the row's largest entry. Throws krilu::Error for a zero pivot.
+  virtual void factor(const sparse::SplitMatrix<T>& a, double shift) = 0;
+  /// z = M^-1 r, both in the space's memory, distinct. Allocates nothing and does not return to the host.
+  virtual void apply(const T* r, T* z) = 0;
+  virtual std::size_t bytes() const = 0;
+  /// The triangular solves' strategy, and what its chooser saw; null for preconditioners without them.
+  virtual const triangular::SliceRunner* runner() const { return nullptr; }
+};
+
+}  // namespace krilu::precond

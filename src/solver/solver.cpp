@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public Solver: checks what it is given, chooses what was left to `auto`, and reports what it did.
+#include "krilu/solver.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "base/names.hpp"
+#include "solver/engine.hpp"
+
+namespace krilu {
+
+namespace {
+
+const std::vector<std::string> methods{"auto", "cg", "bicgstab", "gmres", "fgmres"};
+const std::vector<std::string> devices{"auto", "host", "emulated"};
+
+std::vector<std::string> with_auto(std::vector<std::string> names) {
+  names.insert(names.begin(), "auto");
+  return names;
+}
+
+void require_options(const Options& o) {
+  require_name("solver", o.solver, methods);
+  require_name("device", o.device, devices);
+  if (o.precond != "auto") require_name("preconditioner", o.precond, with_auto(precond::names()));
+  triangular::strategy_by_name(o.triangular);
+  if (o.ordering != "auto") schedule::require_ordering_name(o.ordering);
+  if (!(o.rtol >= 0) || !(o.atol >= 0)) throw Error("rtol and atol are numbers from 0");
+  if (o.restart < 1) throw Error(fmt::format("restart is {}: a basis holds at least 1 vector", o.restart));
+  if (o.max_iterations < 0) throw Error("max-iters is a whole number from 0");
+  if (o.threads < 0) throw Error("threads is a whole number from 1, or 0 for all");
+  if (!(o.shift >= 0)) throw Error("shift is a number from 0");
+  if (o.norm == Norm::openfoam && (o.solver == "gmres" || o.solver == "fgmres"))
+    throw Error(fmt::format("{} knows its residual in the 2-norm only: take cg or bicgstab with --norm openfoam", o.solver));
+}
+
+struct Timer {
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+};
+
+void require_finite(std::span<const double> v, const char* what) {
+  for (std::size_t i = 0; i < v.size(); ++i)
+    if (!std::isfinite(v[i]))
+      throw Error(fmt::format("{} holds {} in row {} (counting from 1)", what, std::isnan(v[i]) ? "NaN" : "infinity", i + 1));
+}
+
+}  // namespace
+
+const char* to_string(Status s) {
+  switch (s) {
+    case Status::converged: return "converged";
+    case Status::max_iterations: return "max_iterations";
+    case Status::stagnated: return "stagnated";
+    case Status::breakdown: return "breakdown";
+    case Status::diverged: return "diverged";
+    case Status::interrupted: return "interrupted";
+  }
+  return "?";
+}
+
+struct Solver::Body {
+  Options options;
+  std::unique_ptr<solver::Engine> engine;
+  solver::Plan plan;
+  Counts counts;
+  Index rows = 0;
+  std::uint64_t pattern = 0;
+  bool factored = false;
+  Seconds seconds;
+  std::vector<std::string> notes, explanation;
+
+  void choose(const CsrView& a, const sparse::Symmetry& symmetry, const sparse::DiagonalFacts& diagonal);
+};
+
+Solver::Solver(Options options) : body_(std::make_unique<Body>()) {
+  require_options(options);
+  body_->options = std::move(options);
+}
+Solver::~Solver() = default;
+Solver::Solver(Solver&&) noexcept = default;
+Solver& Solver::operator=(Solver&&) noexcept = default;
+
+/// Settles what was left to `auto`. Symmetric with a diagonal of one sign: CG with DIC. Otherwise BiCGStab with DILU.
+/// Zeros on the diagonal leave no incomplete factorisation here: GMRES without a preconditioner.
+void Solver::Body::choose(const CsrView& a, const sparse::Symmetry& symmetry, const sparse::DiagonalFacts& diagonal) {
+  const bool one_sign = diagonal.negative == 0 || diagonal.negative == a.rows;
+  const bool full = diagonal.missing == 0 && diagonal.zero == 0;
+  const bool symmetric = symmetry.values && one_sign && full;
+  plan = {options.solver, options.precond, options.ordering};
+  const auto chose = [&](const char* what, std::string& name, const char* value, const std::string& why) {
+    name = value;
+    explanation.push_back(fmt::format("{} {}: {}", what, value, why));
+  };
+  const bool openfoam = options.norm == Norm::openfoam;
+  if (plan.method == "auto") {
+    const bool asymmetric_precond = plan.precond == "dilu" || plan.precond == "ilu0";
+    if (symmetric && !asymmetric_precond)
+      chose("solver", plan.method, "cg", "the matrix is symmetric with a diagonal of one sign");
+    else if (full || openfoam)
+      chose("solver", plan.method, "bicgstab",
+            symmetric ? "the preconditioner asked for is not a symmetric one" : "the matrix is not symmetric definite");
+    else
+      chose("solver", plan.method, "gmres",
+            fmt::format("{} rows have no diagonal entry or a zero one, and GMRES cannot break down", diagonal.missing + diagonal.zero));
+  }
+  if (plan.precond == "auto") {
+    if (!full && options.shift == 0) {
+      chose("preconditioner", plan.precond, "none",
+            fmt::format("{} rows have no diagonal entry or a zero one, the first is row {}; --shift would allow dilu",
+                        diagonal.missing + diagonal.zero, diagonal.first_bad + 1));
+      notes.push_back("precond auto: no preconditioner, since the diagonal has zeros (first in row " +
+                      std::to_string(diagonal.first_bad + 1) + ")");
+    } else if (plan.method == "cg") {
+      chose("preconditioner", plan.precond, "dic", "the symmetric partner of dilu");
+    } else {
+      chose("preconditioner", plan.precond, "dilu", "as good as ilu0 on flow problems, and cheaper to form");
+    }
+  }
+  if (plan.ordering == "auto") chose("ordering", plan.ordering, "natural", "the host works fastest on it");
+}
+
+void Solver::analyse(const CsrView& a) {
+  Timer timer;
+  Body& s = *body_;
+  require_valid(a);
+  s.engine.reset();
+  s.factored = false;
+  s.notes.clear();
+  s.explanation.clear();
+  s.rows = a.rows;
+  const exec::Host host(s.options.threads);
+  const sparse::Symmetry symmetry = sparse::symmetry(a);
+  const bool must_choose = s.options.solver == "auto" || s.options.precond == "auto";
+  if (must_choose && a.rows > 0 && !a.values)
+    throw Error("the matrix has no values: name solver and preconditioner to analyse a pattern alone");
+  s.choose(a, symmetry, must_choose ? sparse::diagonal_facts(a) : sparse::DiagonalFacts{});
+  s.pattern = sparse::pattern_hash(host, a);
+
+  // Orderings and levels are those of the pattern of A + A^T; where A's pattern is symmetric, A serves as it is.
+  const bool need_graph = !symmetry.pattern || s.plan.ordering != "natural";
+  const CsrMatrix graph = need_graph ? sparse::adjacency(a) : CsrMatrix{};
+  s.engine = s.options.device == "emulated" ? solver::make_emulated_engine(s.options)
+                                            : solver::make_host_engine(s.options);
+  s.engine->analyse(a, need_graph ? graph.view() : a, s.plan);
+  if (precond::is_triangular(s.plan.precond))
+    s.explanation.push_back(fmt::format("{} levels in {} ordering, stored in slices of {} rows", s.engine->levels(),
+                                        s.plan.ordering, s.engine->slice_height()));
+  ++s.counts.analyses;
+  s.seconds = {timer.seconds(), 0, 0};
+}
+
+void Solver::factor(const CsrView& a) {
+  Timer timer;
+  Body& s = *body_;
+  if (!s.engine) throw Error("factor comes after analyse");
+  if (!a.values && a.rows > 0) throw Error("the matrix has no values");
+  const exec::Host host(s.options.threads);
+  if (a.rows != s.rows || a.cols != s.rows || sparse::pattern_hash(host, a) != s.pattern)
+    throw Error("the matrix has another pattern than the one that was analysed: call analyse first");
+  s.factored = false;
+  const bool may_replace = s.options.precond == "auto";
+  for (;;) {
+    try {
+      s.engine->factor(a);
+      break;
+    } catch (const ZeroPivot& e) {
+      if (!may_replace) throw;
+      const char* next = s.plan.precond == "jacobi" ? "none" : "jacobi";
+      s.notes.push_back(fmt::format("precond auto: {} in place of {} ({})", next, s.plan.precond, e.what()));
+      s.plan.precond = next;
+      s.engine->replace_preconditioner(next);
+    }
+  }
+  s.factored = true;
+  ++s.counts.factorisations;
+  s.seconds.factor = timer.seconds();
+}
+
+Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* monitor) {
+  Timer timer;
+  Body& s = *body_;
+  if (!s.factored) throw Error("solve comes after analyse and factor");
+  const auto n = std::size_t(s.rows);
+  if (b.size() != n) throw Error(fmt::format("the right-hand side has {} entries and the matrix {} rows", b.size(), n));
+  if (x.size() != n) throw Error(fmt::format("the initial guess has {} entries and the matrix {} rows", x.size(), n));
+  require_finite(b, "the right-hand side");
+  require_finite(x, "the initial guess");
+
+  Monitor own;
+  krylov::Outcome out = s.engine->solve(b, x, monitor ? *monitor : own);
+  ++s.counts.solves;
+  Result r;
+  r.status = out.status;
+  r.iterations = out.iterations;
+  r.relative_residual = out.rhs > 0 ? out.residual / out.rhs : out.residual;
+  r.rmse = n > 0 ? out.residual / std::sqrt(double(n)) : 0;
+  r.initial_residual = out.initial;
+  r.history = std::move(out.history);
+  r.solver = s.plan.method;
+  r.precond = s.plan.precond;
+  const triangular::SliceRunner* runner = s.engine->runner();
+  r.triangular = runner ? triangular::to_string(runner->current()) : "none";
+  r.ordering = s.plan.ordering;
+  r.device = s.options.device == "emulated" ? "emulated" : "host";
+  r.threads = exec::Host(s.options.threads).threads();
+  r.notes = s.notes;
+  r.notes.insert(r.notes.end(), out.notes.begin(), out.notes.end());
+  if (runner && !runner->seen().empty())
+    r.notes.push_back(fmt::format("triangular auto: {} ({}{})", to_string(runner->current()), runner->seen(),
+                                  runner->settled() ? "" : "; not settled yet"));
+  s.seconds.solve = timer.seconds();
+  r.seconds = s.seconds;
+  r.bytes = s.engine->bytes();
+  return r;
+}
+
+Solver::Counts Solver::counts() const { return body_->counts; }
+Index Solver::rows() const { return body_->rows; }
+std::size_t Solver::bytes() const { return body_->engine ? body_->engine->bytes() : 0; }
+std::vector<std::string> Solver::explanation() const { return body_->explanation; }
+
+Result solve(const CsrView& a, std::span<const double> b, std::span<double> x, const Options& options) {
+  Solver solver(options);
+  solver.analyse(a);
+  solver.factor(a);
+  return solver.solve(b, x);
+}
+
+}  // namespace krilu

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be said of, and done with, a caller's CSR matrix: checks, symmetry, dominance, conversion, products. Facts
+// cost one pass over the nonzeros each.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "exec/host.hpp"
+#include "krilu/matrix.hpp"
+
+namespace krilu::sparse {
+
+/// y = A x, or y = b - A x where b is given, in `host`'s threads. x has cols entries, y and b rows. 12 bytes a nonzero.
+void multiply(const exec::Host& host, const CsrView& a, const double* x, double* y);
+void residual(const exec::Host& host, const CsrView& a, const double* x, const double* b, double* r);
+
+/// A^T, rows ascending in each column.
+CsrMatrix transpose(const CsrView& a);
+
+/// The pattern of A + A^T with the diagonal left out: offsets and columns only, `values` empty. Square matrices only.
+CsrMatrix adjacency(const CsrView& a);
+
+struct Symmetry {
+  bool pattern = false;   // a_ij is stored where a_ji is
+  bool values = false;    // and they are equal
+  double largest = 0;     // largest |a_ij - a_ji| over the largest |a_ij|
+};
+/// A square matrix only. One serial pass, one cursor a row.
+Symmetry symmetry(const CsrView& a);
+
+struct DiagonalFacts {
+  Index missing = 0;          // rows whose diagonal is not stored
+  Index zero = 0;             // rows whose stored diagonal is zero
+  Index first_bad = -1;       // the first such row, 0-based, or -1
+  Index empty_rows = 0;       // rows without any entry
+  Index first_empty = -1;     // the first such row
+  Index dominant_rows = 0;    // rows with |a_ii| >= sum over j != i of |a_ij|
+  double least_dominance = 0; // the least |a_ii| / sum |a_ij|; infinity where no row has other entries
+  Index negative = 0;         // rows with a negative diagonal
+};
+DiagonalFacts diagonal_facts(const CsrView& a);
+
+/// Largest |i - j| over the stored entries.
+Index bandwidth(const CsrView& a);
+
+/// A hash of the pattern: of rows, offsets and columns.
+std::uint64_t pattern_hash(const exec::Host& host, const CsrView& a);
+
+}  // namespace krilu::sparse

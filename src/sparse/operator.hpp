@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Krylov method sees of a matrix: products. Format, order and storage precision are hidden behind it, so that a
+// method is compiled once for a space and an arithmetic type.
+#pragma once
+
+#include <memory>
+
+#include "sparse/split.hpp"
+
+namespace krilu::sparse {
+
+template <class Space, class T>
+class Operator {
+ public:
+  virtual ~Operator() = default;
+  virtual Index rows() const = 0;
+  /// y = A x; vectors of rows() entries in the space's memory, distinct.
+  virtual void apply(const T* x, T* y) const = 0;
+  /// r = b - A x; r may be b.
+  virtual void residual(const T* b, const T* x, T* r) const = 0;
+};
+
+/// The operator of a split matrix, for the spaces whose kernels are host code.
+template <class Space, class T>
+class SplitOperator final : public Operator<Space, T> {
+ public:
+  SplitOperator(Space space, const SplitMatrix<T>& a) : space_(std::move(space)), a_(a.view()) {}
+  Index rows() const override { return a_.pattern.rows; }
+  void apply(const T* x, T* y) const override {
+    space_.enqueue([a = a_, x, y](const exec::Host& host) { multiply(host, a, x, y); });
+  }
+  void residual(const T* b, const T* x, T* r) const override {
+    space_.enqueue([a = a_, b, x, r](const exec::Host& host) { sparse::residual(host, a, b, x, r); });
+  }
+
+ private:
+  Space space_;
+  SplitView<T> a_;
+};
+
+}  // namespace krilu::sparse

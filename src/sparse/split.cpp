@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sparse/split.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include "krilu/error.hpp"
+
+namespace krilu::sparse {
+
+namespace {
+
+struct Lengths {
+  Buffer<Index> lower, upper;  // of each place
+};
+
+Lengths count_entries(const exec::Host& host, const CsrView& a, const RowOrder& order) {
+  Lengths n{Buffer<Index>(std::size_t(a.rows)), Buffer<Index>(std::size_t(a.rows))};
+  host.for_each_range(std::size_t(a.rows), [&](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) {
+      const Index row = order.rows[std::size_t(i)];
+      Index lower = 0, upper = 0;
+      for (Offset k = a.offsets[row]; k < a.offsets[row + 1]; ++k) {
+        const Index j = order.place[std::size_t(a.columns[k])];
+        lower += j < i;
+        upper += j > i;
+      }
+      n.lower[std::size_t(i)] = lower;
+      n.upper[std::size_t(i)] = upper;
+    }
+  });
+  return n;
+}
+
+struct Slices {
+  std::vector<Index> first_row, group;
+  std::vector<Offset> lower, upper;
+};
+
+/// Cuts groups into slices of at most `height` rows. Returns nothing where an offset would not fit its type.
+bool cut(const RowOrder& order, const Lengths& n, int height, Slices& s) {
+  s = {{0}, {0}, {0}, {0}};
+  std::int64_t lower = 0, upper = 0;
+  for (std::size_t g = 0; g + 1 < order.group.size(); ++g) {
+    for (Index r = order.group[g]; r < order.group[g + 1]; r += height) {
+      const Index end = std::min<Index>(r + height, order.group[g + 1]);
+      Index widest_lower = 0, widest_upper = 0;
+      for (Index i = r; i < end; ++i) {
+        widest_lower = std::max(widest_lower, n.lower[std::size_t(i)]);
+        widest_upper = std::max(widest_upper, n.upper[std::size_t(i)]);
+      }
+      lower += std::int64_t(widest_lower) * height;
+      upper += std::int64_t(widest_upper) * height;
+      if (std::max(lower, upper) > std::numeric_limits<Offset>::max()) return false;
+      if (height > 1 && std::max(widest_lower, widest_upper) > std::numeric_limits<std::uint16_t>::max()) return false;
+      s.first_row.push_back(end);
+      s.lower.push_back(Offset(lower));
+      s.upper.push_back(Offset(upper));
+    }
+    s.group.push_back(Index(s.first_row.size()) - 1);
+  }
+  return true;
+}
+
+template <class T>
+exec::Array<T> copied(const exec::Host& host, const std::vector<T>& from) {
+  auto to = host.allocate<T>(from.size());
+  host.copy_in(to, from.data(), from.size());
+  return to;
+}
+
+/// Calls f(k) for the entries k of a caller's row, in the order of elimination.
+template <class F>
+void for_entries(const CsrView& a, const RowOrder& order, Index row, std::vector<Offset>& sorted, F f) {
+  const Offset begin = a.offsets[row], end = a.offsets[row + 1];
+  if (order.rank.empty()) {
+    for (Offset k = begin; k < end; ++k) f(k);
+    return;
+  }
+  sorted.resize(std::size_t(end - begin));
+  for (Offset k = begin; k < end; ++k) sorted[std::size_t(k - begin)] = k;
+  std::sort(sorted.begin(), sorted.end(), [&](Offset p, Offset q) {
+    return order.rank[std::size_t(a.columns[p])] < order.rank[std::size_t(a.columns[q])];
+  });
+  for (Offset k : sorted) f(k);
+}
+
+}  // namespace
+
+SplitPattern::SplitPattern(const exec::Host& host, const CsrView& a, const RowOrder& order, int height)
+    : rows_(a.rows) {
+  const Lengths n = count_entries(host, a, order);
+  Slices s;
+  const auto padded = [&](int h) {
+    if (!cut(order, n, h, s)) return std::numeric_limits<double>::infinity();
+    return double(s.lower.back() + std::int64_t(s.upper.back())) / std::max(1.0, double(a.nnz() - a.rows));
+  };
+  height_ = 1;
+  for (int h : {8, 4})
+    if (height_ == 1 && (height == h || (height == 0 && padded(h) <= 1.2))) height_ = h;
+  if (!cut(order, n, height_, s))
+    throw Error("the matrix does not fit 32-bit positions once padded: it has too many nonzeros for one device");
+  host_slice_row_ = std::move(s.first_row);
+  group_slices_ = std::move(s.group);
+  host_lower_offset_ = std::move(s.lower);
+  host_upper_offset_ = std::move(s.upper);
+
+  slice_row_ = copied(host, host_slice_row_);
+  lower_.offset = copied(host, host_lower_offset_);
+  upper_.offset = copied(host, host_upper_offset_);
+  lower_.column = host.allocate<Index>(std::size_t(lower_entries()));
+  upper_.column = host.allocate<Index>(std::size_t(upper_entries()));
+  if (height_ > 1) {
+    lower_.length = host.allocate<std::uint16_t>(std::size_t(rows_));
+    upper_.length = host.allocate<std::uint16_t>(std::size_t(rows_));
+  }
+  host.for_each_range(std::size_t(slices()), [&](Index begin, Index end) {
+    std::vector<Offset> sorted;
+    for (Index slice = begin; slice < end; ++slice) {
+      const Offset at_lower = host_lower_offset_[std::size_t(slice)], at_upper = host_upper_offset_[std::size_t(slice)];
+      const Index first = host_slice_row_[std::size_t(slice)];
+      for (Index i = first; i < host_slice_row_[std::size_t(slice) + 1]; ++i) {
+        Offset l = at_lower + (i - first), u = at_upper + (i - first);
+        for_entries(a, order, order.rows[std::size_t(i)], sorted, [&](Offset k) {
+          const Index j = order.place[std::size_t(a.columns[k])];
+          if (j < i) {
+            lower_.column.data()[l] = j;
+            l += height_;
+          } else if (j > i) {
+            upper_.column.data()[u] = j;
+            u += height_;
+          }
+        });
+        if (height_ > 1) {
+          lower_.length.data()[i] = std::uint16_t(n.lower[std::size_t(i)]);
+          upper_.length.data()[i] = std::uint16_t(n.upper[std::size_t(i)]);
+        }
+      }
+      // Padding multiplies by zero what some row of this slice reads anyway: a value that is ready when the slice runs.
+      for (auto [part, from] : {std::pair{&lower_, at_lower}, std::pair{&upper_, at_upper}}) {
+        const bool is_lower = part == &lower_;
+        const Offset to = (is_lower ? host_lower_offset_ : host_upper_offset_)[std::size_t(slice) + 1];
+        const Index lanes = host_slice_row_[std::size_t(slice) + 1] - first;
+        const Buffer<Index>& length = is_lower ? n.lower : n.upper;
+        Index safe = -1;
+        for (Index q = 0; q < lanes && safe < 0; ++q)
+          if (length[std::size_t(first + q)] > 0) safe = part->column.data()[from + q];
+        for (Offset k = from; k < to; k += height_)
+          for (int q = 0; q < height_; ++q)
+            if (q >= lanes || (k - from) / height_ >= length[std::size_t(first + q)]) part->column.data()[k + q] = safe;
+      }
+    }
+  });
+}
+
+PatternView SplitPattern::view() const {
+  return {rows_,
+          slices(),
+          height_,
+          slice_row_.data(),
+          {lower_.offset.data(), lower_.column.data(), lower_.length.data()},
+          {upper_.offset.data(), upper_.column.data(), upper_.length.data()}};
+}
+
+std::size_t SplitPattern::bytes() const {
+  std::size_t b = slice_row_.bytes() + host_slice_row_.capacity() * sizeof(Index) +
+                  group_slices_.capacity() * sizeof(Index) +
+                  (host_lower_offset_.capacity() + host_upper_offset_.capacity()) * sizeof(Offset);
+  for (const Part* p : {&lower_, &upper_}) b += p->offset.bytes() + p->column.bytes() + p->length.bytes();
+  return b;
+}
+
+template <class T>
+SplitMatrix<T> fill_values(const exec::Host& host, std::shared_ptr<const SplitPattern> pattern, const CsrView& a,
+                           const RowOrder& order) {
+  SplitMatrix<T> m;
+  m.lower = host.allocate<T>(std::size_t(pattern->lower_entries()));
+  m.diagonal = host.allocate<T>(std::size_t(a.rows));
+  m.upper = host.allocate<T>(std::size_t(pattern->upper_entries()));
+  const int height = pattern->height();
+  std::atomic<Index> bad{std::numeric_limits<Index>::max()};
+  host.for_each_range(std::size_t(pattern->slices()), [&](Index begin, Index end) {
+    std::vector<Offset> sorted;
+    for (Index slice = begin; slice < end; ++slice) {
+      const auto s = std::size_t(slice);
+      const Offset at_lower = pattern->lower_offsets()[s], at_upper = pattern->upper_offsets()[s];
+      std::fill(m.lower.data() + at_lower, m.lower.data() + pattern->lower_offsets()[s + 1], T(0));
+      std::fill(m.upper.data() + at_upper, m.upper.data() + pattern->upper_offsets()[s + 1], T(0));
+      const Index first = pattern->slice_rows()[s];
+      for (Index i = first; i < pattern->slice_rows()[s + 1]; ++i) {
+        const Index row = order.rows[std::size_t(i)];
+        Offset l = at_lower + (i - first), u = at_upper + (i - first);
+        T diagonal = 0;
+        for_entries(a, order, row, sorted, [&](Offset k) {
+          const Index j = order.place[std::size_t(a.columns[k])];
+          const double v = a.values[k];
+          if (!std::isfinite(v)) {
+            Index seen = bad.load();
+            while (row < seen && !bad.compare_exchange_weak(seen, row)) {
+            }
+          }
+          if (j < i) {
+            m.lower.data()[l] = T(v);
+            l += height;
+          } else if (j > i) {
+            m.upper.data()[u] = T(v);
+            u += height;
+          } else {
+            diagonal = T(v);
+          }
+        });
+        m.diagonal.data()[i] = diagonal;
+      }
+    }
+  });
+  if (bad != std::numeric_limits<Index>::max())
+    throw Error(fmt::format("row {} of the matrix holds NaN or infinity", bad.load() + 1));
+  m.pattern = std::move(pattern);
+  return m;
+}
+
+namespace {
+
+/// finish(row, sum) for every row, sum being the row's product with x.
+template <class T, class Finish>
+void for_products(const exec::Host& host, const SplitView<T>& a, const T* x, Finish finish) {
+  with_height(a.pattern.height, [&](auto h) {
+    constexpr int H = decltype(h)::value;
+    const PatternView& p = a.pattern;
+    host.parallel(p.rows > 4096 ? host.threads() : 1, [&](int t, int team) {
+      // Slices are shared out by what they cost, which is what they read.
+      const auto cost = [&](Index s) {
+        return std::int64_t(p.lower.offset[s]) + p.upper.offset[s] + 2 * std::int64_t(p.slice_row[s]);
+      };
+      const auto border = [&](int part) {
+        const std::int64_t want = cost(p.slices) / team * part;
+        if (part == team) return p.slices;
+        Index low = 0, high = p.slices;
+        while (low < high) {
+          const Index mid = low + (high - low) / 2;
+          if (cost(mid) < want)
+            low = mid + 1;
+          else
+            high = mid;
+        }
+        return low;
+      };
+      const Index last = border(t + 1);
+      for (Index s = border(t); s < last; ++s) {
+        T sum[H] = {};
+        const Index row = p.slice_row[s], lanes = p.slice_row[s + 1] - row;
+        accumulate<H>(p.lower, a.lower, s, x, sum);
+        if (lanes == H) {
+#pragma omp simd
+          for (int q = 0; q < H; ++q) sum[q] += a.diagonal[row + q] * x[row + q];
+        } else {
+          for (Index q = 0; q < lanes; ++q) sum[q] += a.diagonal[row + q] * x[row + q];
+        }
+        accumulate<H>(p.upper, a.upper, s, x, sum);
+        if (lanes == H) {
+#pragma omp simd
+          for (int q = 0; q < H; ++q) finish(row + q, sum[q]);
+        } else {
+          for (Index q = 0; q < lanes; ++q) finish(row + q, sum[q]);
+        }
+      }
+    });
+  });
+}
+
+}  // namespace
+
+template <class T>
+void multiply(const exec::Host& host, const SplitView<T>& a, const T* x, T* y) {
+  for_products(host, a, x, [y](Index i, T sum) { y[i] = sum; });
+}
+
+template <class T>
+void residual(const exec::Host& host, const SplitView<T>& a, const T* b, const T* x, T* r) {
+  for_products(host, a, x, [b, r](Index i, T sum) { r[i] = b[i] - sum; });
+}
+
+template SplitMatrix<double> fill_values(const exec::Host&, std::shared_ptr<const SplitPattern>, const CsrView&,
+                                         const RowOrder&);
+template void multiply(const exec::Host&, const SplitView<double>&, const double*, double*);
+template void residual(const exec::Host&, const SplitView<double>&, const double*, const double*, double*);
+
+}  // namespace krilu::sparse

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// The solver's own storage: A = L + D + U, the strict triangles in sliced ELL, rows in the solver's order.
+//
+// A slice holds up to `height` consecutive rows; its entries stand column by column of the slice, so that one vector
+// instruction works on all its rows: entry k of lane q is at offset[slice] + k*height + q. Height 1 is CSR. Slices never
+// cross a level, so that the rows of one do not depend on each other; rows of a level are sorted by length, so that
+// little is padded. Products with A and triangular solves read the same arrays: nothing is stored twice.
+// Source of sliced ELL: Monakov, Lokhmotov, Avetisyan (2010). Cost of y = A x: 12 bytes a nonzero, 20 bytes a row.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "exec/host.hpp"
+#include "krilu/matrix.hpp"
+
+namespace krilu::sparse {
+
+/// Brings host-built arrays to a space: moved where the space is the host, copied otherwise.
+template <class Space, class T>
+exec::Array<T> to_space(const Space& space, exec::Array<T>&& host_array) {
+  if constexpr (std::is_same_v<Space, exec::Host>) {
+    return std::move(host_array);
+  } else {
+    auto there = space.template allocate<T>(host_array.size());
+    space.copy_in(there, host_array.data(), host_array.size());
+    return there;
+  }
+}
+
+/// What kernels see of one triangle's pattern.
+struct PartPattern {
+  const Offset* offset = nullptr;         // slices + 1
+  const Index* column = nullptr;          // entries, padding included
+  const std::uint16_t* length = nullptr;  // rows: entries of each row; null where height is 1
+};
+struct PatternView {
+  Index rows = 0, slices = 0;
+  int height = 1;
+  const Index* slice_row = nullptr;  // slices + 1: first row of each slice
+  PartPattern lower, upper;
+};
+template <class T>
+struct SplitView {
+  PatternView pattern;
+  const T* lower = nullptr;
+  const T* diagonal = nullptr;
+  const T* upper = nullptr;
+};
+
+/// The row order that a pattern is built in. `rows[k]` is the caller's row at place k; `group` cuts the places into
+/// runs that slices do not cross (levels, or any length that keeps neighbours near). Entries of a row stand in ascending
+/// `rank` (empty: in the caller's order), which is the order of elimination.
+struct RowOrder {
+  std::vector<Index> rows;
+  std::vector<Index> place;   // inverse of rows
+  std::vector<Index> group;   // offsets, groups + 1
+  std::vector<Index> rank;    // of the caller's rows; empty: natural
+};
+
+/// The pattern of A in a given row order. Immutable once built; shared by the matrix and by factors of the same pattern.
+class SplitPattern {
+ public:
+  /// height 0: the tallest of 8, 4 and 1 that pads at most a fifth.
+  template <class Space>
+  SplitPattern(const Space& space, const exec::Host& host, const CsrView& a, const RowOrder& order, int height = 0)
+      : SplitPattern(host, a, order, height) {
+    slice_row_ = to_space(space, std::move(slice_row_));
+    for (Part* p : {&lower_, &upper_}) {
+      p->offset = to_space(space, std::move(p->offset));
+      p->column = to_space(space, std::move(p->column));
+      p->length = to_space(space, std::move(p->length));
+    }
+  }
+
+  Index rows() const { return rows_; }
+  int height() const { return height_; }
+  Index slices() const { return Index(host_slice_row_.size()) - 1; }
+  Offset lower_entries() const { return host_lower_offset_.back(); }
+  Offset upper_entries() const { return host_upper_offset_.back(); }
+  PatternView view() const;
+  std::size_t bytes() const;
+
+  // The shape, on the host whatever the space: what schedules are made from.
+  const std::vector<Index>& slice_rows() const { return host_slice_row_; }
+  const std::vector<Offset>& lower_offsets() const { return host_lower_offset_; }
+  const std::vector<Offset>& upper_offsets() const { return host_upper_offset_; }
+  /// Slices of each group: groups + 1 offsets.
+  const std::vector<Index>& group_slices() const { return group_slices_; }
+
+ private:
+  struct Part {
+    exec::Array<Offset> offset;
+    exec::Array<Index> column;
+    exec::Array<std::uint16_t> length;
+  };
+  SplitPattern(const exec::Host& host, const CsrView& a, const RowOrder& order, int height);
+
+  Index rows_ = 0;
+  int height_ = 1;
+  std::vector<Index> host_slice_row_, group_slices_;
+  std::vector<Offset> host_lower_offset_, host_upper_offset_;
+  exec::Array<Index> slice_row_;
+  Part lower_, upper_;
+};
+
+/// The values of one matrix over a SplitPattern.
+template <class T>
+struct SplitMatrix {
+  std::shared_ptr<const SplitPattern> pattern;
+  exec::Array<T> lower, diagonal, upper;
+
+  SplitView<T> view() const { return {pattern->view(), lower.data(), diagonal.data(), upper.data()}; }
+  std::size_t bytes() const { return lower.bytes() + diagonal.bytes() + upper.bytes(); }
+};
+
+/// Values of a over the pattern, in host memory. A missing diagonal is zero. Throws krilu::Error, naming the caller's row,
+/// for NaN or infinity.
+template <class T>
+SplitMatrix<T> fill_values(const exec::Host& host, std::shared_ptr<const SplitPattern> pattern, const CsrView& a,
+                           const RowOrder& order);
+
+/// Sum over the entries of one slice and triangle: sum[q] += value * x[column], lane by lane.
+template <int H, class T>
+inline void accumulate(const PartPattern& part, const T* value, Index slice, const T* x, T* sum) {
+  const Offset end = part.offset[slice + 1];
+  for (Offset k = part.offset[slice]; k < end; k += H) {
+#pragma omp simd
+    for (int q = 0; q < H; ++q) sum[q] += value[k + q] * x[part.column[k + q]];
+  }
+}
+
+/// Calls f(std::integral_constant<int, H>) with the pattern's height.
+template <class F>
+inline decltype(auto) with_height(int height, F&& f) {
+  switch (height) {
+    case 8: return f(std::integral_constant<int, 8>{});
+    case 4: return f(std::integral_constant<int, 4>{});
+    default: return f(std::integral_constant<int, 1>{});
+  }
+}
+
+/// y = A x on the host's threads.
+template <class T>
+void multiply(const exec::Host& host, const SplitView<T>& a, const T* x, T* y);
+/// r = b - A x.
+template <class T>
+void residual(const exec::Host& host, const SplitView<T>& a, const T* b, const T* x, T* r);
+
+}  // namespace krilu::sparse
