@@ -44,8 +44,12 @@ int run(const CompareOptions& o) {
     if (!to_stdout) fmt::print("{}", text);
   };
   print(fmt::format("{}  {}\n\n", bold(fmt::format("krilu {}", version)), s.facts.name));
-  print(fmt::format("  {} rows, {} nonzeros, right-hand side {}, {}, tolerance {:.1e}\n\n", io::thousands(s.facts.rows),
-                    io::thousands(s.facts.nnz), s.facts.rhs, asked.front().solver, o.solver.rtol));
+  if (!to_stdout) {
+    print_row("system", fmt::format("{} rows, {} nonzeros, right side {}", io::thousands(s.facts.rows),
+                                    io::thousands(s.facts.nnz), s.facts.rhs));
+    print_row("method", fmt::format("{}, tolerance {:.1e}", asked.front().solver, o.solver.rtol));
+  }
+  print("\n");
   print(bold(fmt::format("  {:<12}{:<16}{:>10}{:>10}{:>10}{:>18}\n", "precond", "status", "iterations", "set-up s",
                          "solve s", "true residual")));
 
@@ -71,7 +75,7 @@ int run(const CompareOptions& o) {
       const ProgressLine progress(monitor, one.precond, true);
       r = solver.solve(s.b, x, &monitor);
     } catch (const Error& e) {  // one that cannot be formed does not take the others with it
-      print(fmt::format("  {:<12}{}\n", one.precond, red(e.what())));
+      print(fmt::format("  {:<12}{}\n", one.precond, red(wrapped(e.what(), 14))));
       reports.push_back({{"precond", one.precond}, {"error", e.what()}});
       status = 3;
       continue;
@@ -91,7 +95,8 @@ int run(const CompareOptions& o) {
   }
   if (!o.plot.empty() && !results.empty()) {
     io::draw(picture, o.plot);
-    print(fmt::format("\n  picture     {}\n", o.plot));
+    print("\n");
+    if (!to_stdout) print_row("picture", o.plot);
   }
   if (!o.json.empty()) io::write_json(o.json, reports);
   return status;

@@ -80,10 +80,11 @@ int run(const InfoOptions& o) {
   }
 
   nlohmann::ordered_json j;
-  const auto row = [](const char* name, const std::string& value) { fmt::print("  {:<20}{}\n", name, value); };
+    fmt::print("  {:<20}{}\n", name, wrapped(value, 22));
+  };
   const bool to_stdout = o.json == "-";
   const auto say = [&](const char* name, const std::string& value) {
-    if (!to_stdout) row(name, value);
+    if (!to_stdout) print_row(name, value);
   };
   if (!to_stdout) fmt::print("{}  {}\n\n", bold(fmt::format("krilu {}", version)), facts.name);
   say("declared", facts.declared);

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <exception>
 #include <map>
 #include <new>
@@ -71,7 +74,12 @@ int main(int argc, char** argv) {
   }
   krilu::app::install_interrupt_handler();
   try {
-    return runs.at(app.get_subcommands().front())();
+    const int status = runs.at(app.get_subcommands().front())();
+    errno = 0;
+    if (std::fflush(stdout) != 0 || std::ferror(stdout))
+      throw krilu::Error(fmt::format("could not write to standard output{}{}", errno ? ": " : "",
+                                     errno ? std::strerror(errno) : ""));
+    return status;
   } catch (const krilu::Error& error) {
     fmt::print(stderr, "krilu: {}\n", error.what());
     return 2;

@@ -47,22 +47,24 @@ std::string status_sentence(const Result& r, const Options& asked) {
 void print_table(const System& s, const SolveOptions& o, const Result& r, const std::vector<std::string>& explanation) {
   const auto& facts = s.facts;
   fmt::print("{}  {}\n\n", bold(fmt::format("krilu {}", version)), facts.name);
-  const auto row = [](const char* name, const std::string& value) { fmt::print("  {:<16}{}\n", name, value); };
+  const auto row = [](const char* name, const std::string& value) {
+    fmt::print("  {:<16}{}\n", name, wrapped(value, 18));
+  };
   row("matrix", fmt::format("{} rows, {} nonzeros ({:.1f} a row), {}", io::thousands(facts.rows), io::thousands(facts.nnz),
                             facts.rows ? double(facts.nnz) / facts.rows : 0.0,
                             facts.symmetric ? "symmetric" : facts.pattern_symmetric ? "symmetric pattern" : "unsymmetric"));
-  row("right-hand side", facts.rhs);
+  row("right side", facts.rhs);
   row("method", fmt::format("{} with {}, {} ordering", r.solver, r.precond, r.ordering));
   row("device", fmt::format("{}, {} thread{}{}", r.device, r.threads, r.threads == 1 ? "" : "s",
                             r.triangular == "none" ? "" : ", triangular solves " + r.triangular));
   if (o.explain)
-    for (const std::string& line : explanation) fmt::print("  {:<16}{}\n", "", line);
+    for (const std::string& line : explanation) row("", line);
 
   if (r.history.size() > 1) {
     fmt::print("\n  residual against iterations\n");
     fmt::print("{}", io::text_chart(residual_curve(r, ""), 66, 11, true));
   }
-  fmt::print("\n  {}\n\n", status_sentence(r, o.solver));
+  fmt::print("\n  {}\n\n", wrapped(status_sentence(r, o.solver), 2));
   if (o.solver.norm == Norm::openfoam)
     row("OpenFOAM", fmt::format("{:.3e} at first, {:.3e} at last (reduced by {:.1e}, asked {:.1e})", r.initial_residual,
                                 r.history.back(), r.history.back() / std::max(r.initial_residual, 1e-300),
@@ -113,7 +115,7 @@ int run(const SolveOptions& o) {
     if (path.empty()) return;
     try {
       write();
-      if (!o.quiet && !table_to_stderr) fmt::print("  {:<16}{}\n", what, path);
+      if (!o.quiet && !table_to_stderr) print_row(what, path);
     } catch (const Error& e) {
       trouble += (trouble.empty() ? "" : "\nkrilu: ") + std::string(e.what());
     }

@@ -114,7 +114,7 @@ System load_system(const SystemOptions& o, int threads, bool show_steps) {
   std::string rhs = o.rhs;
   if (rhs.empty() && !is_generator(o.matrix)) rhs = neighbouring_rhs(o.matrix);
   if (rhs.empty()) rhs = "random:1";
-  s.facts.rhs = rhs;
+  s.facts.rhs = std::filesystem::exists(rhs) ? std::filesystem::path(rhs).filename().string() : rhs;
   const auto n = std::size_t(s.a.rows);
   std::uint64_t seed = 0;
   if (rhs == "ones")

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -39,6 +41,48 @@ constexpr const char* wipe = "\r\033[K";
 std::string green(const std::string& text) { return painted("32", text); }
 std::string red(const std::string& text) { return painted("31", text); }
 std::string bold(const std::string& text) { return painted("1", text); }
+
+std::string wrapped(const std::string& text, std::size_t indent) {
+  std::string out;
+  std::size_t column = indent;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::size_t length = end - begin;
+    if (begin > 0 && column + 1 + length > 80) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (begin > 0) {
+      out += ' ';
+      ++column;
+    }
+    out.append(text, begin, length);
+    column += length;
+    begin = end + 1;
+  }
+  return out;
+}
+
+void print_row(const std::string& name, const std::string& value, int indent) {
+  constexpr std::size_t width = 80;
+  std::string line = fmt::format("  {:<{}}", name, indent - 2);
+  std::size_t used = std::max(line.size(), std::size_t(indent)), at = 0;
+  bool first = true;
+  while (at <= value.size()) {
+    const std::size_t end = std::min(value.find(' ', at), value.size());
+    const std::string word = value.substr(at, end - at);
+    if (!first && used + 1 + word.size() > width) {
+      fmt::print("{}\n", line);
+      line = std::string(std::size_t(indent), ' ') + word;
+      used = std::size_t(indent) + word.size();
+    } else {
+      line += (first ? "" : " ") + word;
+      used += word.size() + !first;
+    }
+    first = false;
+    at = end + 1;
+  }
+  fmt::print("{}\n", line);
+}
 
 void install_interrupt_handler() {
   std::signal(SIGINT, on_interrupt);

@@ -74,8 +74,7 @@ class Host {
     parallel(pieces >= 2 * std::size_t(threads_) ? threads_ : 1, [&](int t, int team) {
       const std::size_t first = pieces * std::size_t(t) / std::size_t(team);
       const std::size_t last = pieces * std::size_t(t + 1) / std::size_t(team);
-      for (std::size_t p = first; p < last; ++p)
-        f(static_cast<Index>(p * block), static_cast<Index>(std::min(n, (p + 1) * block)));
+      run_pieces(f, n, first, last);
     });
   }
 
@@ -206,6 +205,18 @@ class Host {
   static constexpr std::size_t block = 1024;
 
  private:
+  /// Compiled once for each f, whatever the team: inlined into the team of one and into the larger one separately, the
+  /// compiler contracts and vectorises the two differently, and results depend on the number of threads after all.
+  template <class F>
+#if defined(__GNUC__) && !defined(__clang__)
+  [[gnu::noinline, gnu::noclone]]
+#else
+  [[gnu::noinline]]
+#endif
+  static void run_pieces(const F& f, std::size_t n, std::size_t first, std::size_t last) {
+    for (std::size_t p = first; p < last; ++p)
+      f(static_cast<Index>(p * block), static_cast<Index>(std::min(n, (p + 1) * block)));
+  }
   template <class V>
   static std::vector<V>& partial_sums(std::size_t n) {
     thread_local std::vector<V> partial;

@@ -53,7 +53,7 @@ class Cg final : public Method<Space, T> {
       // alpha = rho / (p, q)
       ex.reduce(n, KRILU_FN(Index i) { return p[i] * q[i]; }, KRILU_FN(T pq) {
         alpha() = rho() / pq;
-        if (rho() == T(0) || !(alpha() - alpha() == T(0))) {
+        if (alpha() == T(0) || !(alpha() - alpha() == T(0))) {  // rho is zero, or (p, q) zero or infinite
           alpha() = 0;
           stop() = control().stop(Stop::breakdown);
         }

@@ -153,6 +153,10 @@ Outcome Driver<Space, T>::run(Method<Space, T>& method, const sparse::Operator<S
   if (now.own <= target) finish(Status::converged);
   if (!done && criterion.max_iterations == 0) finish(Status::max_iterations);
   if (!done && monitor.interrupted()) finish(Status::interrupted);
+  if (!std::isfinite(now.own) || !std::isfinite(out.rhs)) {
+    finish(Status::diverged);
+    out.notes.push_back("the norm of the right-hand side or of the first residual is too large for a double: scale the system");
+  }
 
   while (!done) {
     const double before = now.two;
@@ -190,13 +194,14 @@ Outcome Driver<Space, T>::run(Method<Space, T>& method, const sparse::Operator<S
     }
   }
 
+  const double reached = history[control.iteration];
   if (now.two > best || !std::isfinite(now.two)) {
     copy(x, best_);
     now = look(A, b, x, foam);
     history[control.iteration] = foam ? history[control.iteration] : now.own / factor;
   }
   // Far from where it began, and growing: more iterations will not help.
-  if (out.status == Status::max_iterations && history[control.iteration] > 1e3 * out.initial && best >= first.two)
+  if (out.status == Status::max_iterations && reached > 1e3 * out.initial && best >= first.two)
     out.status = Status::diverged;
   out.iterations = control.iteration;
   out.residual = now.two;

@@ -106,9 +106,11 @@ class Gmres final : public Method<Space, T> {
             column[k + 1] = cosine[k] * lower - sine[k] * upper;
           }
           const Index k = j();
-          const T length = std::sqrt(column[k] * column[k] + column[k + 1] * column[k + 1]);
-          cosine[k] = length > T(0) ? column[k] / length : T(1);
-          sine[k] = length > T(0) ? column[k + 1] / length : T(0);
+          T length = std::sqrt(column[k] * column[k] + column[k + 1] * column[k + 1]);
+          // Nothing new in this column, as of a singular matrix: it lowers no residual and takes no part in x.
+          if (exhausted && !(length > before() * 8 * std::numeric_limits<T>::epsilon())) length = 0;
+          cosine[k] = length > T(0) ? column[k] / length : T(0);
+          sine[k] = length > T(0) ? column[k + 1] / length : T(1);
           column[k] = length;
           g[k + 1] = -sine[k] * g[k];
           g[k] = cosine[k] * g[k];

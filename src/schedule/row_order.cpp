@@ -61,6 +61,7 @@ sparse::RowOrder by_levels(const exec::Host& host, const CsrView& a, const CsrVi
   out.group = std::move(sorted.offsets);
   out.place = inverse(out.rows);
   out.rank = rank;
+  out.keeps_sequence = true;
   return out;
 }
 

@@ -26,9 +26,9 @@ Lengths count_entries(const exec::Host& host, const CsrView& a, const RowOrder& 
       const Index row = order.rows[std::size_t(i)];
       Index lower = 0, upper = 0;
       for (Offset k = a.offsets[row]; k < a.offsets[row + 1]; ++k) {
-        const Index j = order.place[std::size_t(a.columns[k])];
-        lower += j < i;
-        upper += j > i;
+        const Index side = order.side(row, a.columns[k]);
+        lower += side < 0;
+        upper += side > 0;
       }
       n.lower[std::size_t(i)] = lower;
       n.upper[std::size_t(i)] = upper;
@@ -126,13 +126,14 @@ SplitPattern::SplitPattern(const exec::Host& host, const CsrView& a, const RowOr
       const Index first = host_slice_row_[std::size_t(slice)];
       for (Index i = first; i < host_slice_row_[std::size_t(slice) + 1]; ++i) {
         Offset l = at_lower + (i - first), u = at_upper + (i - first);
-        for_entries(a, order, order.rows[std::size_t(i)], sorted, [&](Offset k) {
-          const Index j = order.place[std::size_t(a.columns[k])];
-          if (j < i) {
-            lower_.column.data()[l] = j;
+        const Index row = order.rows[std::size_t(i)];
+        for_entries(a, order, row, sorted, [&](Offset k) {
+          const Index side = order.side(row, a.columns[k]);
+          if (side < 0) {
+            lower_.column.data()[l] = order.place[std::size_t(a.columns[k])];
             l += height_;
-          } else if (j > i) {
-            upper_.column.data()[u] = j;
+          } else if (side > 0) {
+            upper_.column.data()[u] = order.place[std::size_t(a.columns[k])];
             u += height_;
           }
         });
@@ -197,17 +198,17 @@ SplitMatrix<T> fill_values(const exec::Host& host, std::shared_ptr<const SplitPa
         Offset l = at_lower + (i - first), u = at_upper + (i - first);
         T diagonal = 0;
         for_entries(a, order, row, sorted, [&](Offset k) {
-          const Index j = order.place[std::size_t(a.columns[k])];
+          const Index side = order.side(row, a.columns[k]);
           const double v = a.values[k];
           if (!std::isfinite(v)) {
             Index seen = bad.load();
             while (row < seen && !bad.compare_exchange_weak(seen, row)) {
             }
           }
-          if (j < i) {
+          if (side < 0) {
             m.lower.data()[l] = T(v);
             l += height;
-          } else if (j > i) {
+          } else if (side > 0) {
             m.upper.data()[u] = T(v);
             u += height;
           } else {

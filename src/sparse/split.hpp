@@ -58,6 +58,13 @@ struct RowOrder {
   std::vector<Index> place;   // inverse of rows
   std::vector<Index> group;   // offsets, groups + 1
   std::vector<Index> rank;    // of the caller's rows; empty: natural
+  bool keeps_sequence = false;  // rows that share an entry stand in the sequence of their ranks, as in level order
+
+  /// Negative, zero or positive where the caller's `column` stands before, at or after `row`.
+  Index side(Index row, Index column) const {
+    const std::vector<Index>& by = keeps_sequence ? rank : place;
+    return by.empty() ? column - row : by[std::size_t(column)] - by[std::size_t(row)];
+  }
 };
 
 /// The pattern of A in a given row order. Immutable once built; shared by the matrix and by factors of the same pattern.

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# Builds and runs the consumer: cmake -DMODE=package|subdirectory -DSOURCE=... -DBUILD=... -DWORK=... -P run.cmake
+function(must)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE status)
+  if(status)
+    message(FATAL_ERROR "failed: ${ARGV}")
+  endif()
+endfunction()
+file(REMOVE_RECURSE ${WORK})
+set(consumer ${SOURCE}/tests/consumer)
+if(MODE STREQUAL "package")
+  must(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+  must(${CMAKE_COMMAND} -S ${consumer} -B ${WORK}/build -G Ninja -DCMAKE_PREFIX_PATH=${WORK}/prefix)
+else()
+  must(${CMAKE_COMMAND} -S ${consumer} -B ${WORK}/build -G Ninja -DKRILU_SOURCE=${SOURCE})
+endif()
+must(${CMAKE_COMMAND} --build ${WORK}/build)
+must(${WORK}/build/consumer)

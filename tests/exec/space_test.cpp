@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+// The primitives of every execution space against plain loops: loops over rows, sums of one, two and three numbers,
+// sums of columns, repetition and conditions, at the sizes around one block of a sum. Sums are held bit for bit against
+// one host thread's, whatever the space and the number of threads, and to rounding against long double.
+#include <atomic>
+#include <cmath>
+#include <cstring>
+
+#include "support/split_matrix.hpp"
+
+namespace krilu::test {
+namespace {
+
+using exec::Sums;
+
+constexpr std::size_t block = exec::Host::block;
+// The last two are shared between threads: a loop of fewer than two blocks a thread is left to one.
+const std::vector<std::size_t> sizes{0, 1, 7, block - 1, block, block + 1, 5 * block + 3, 9 * block - 5};
+const std::vector<int> teams{1, 2, 3, 4};
+
+template <class Space>
+class SpaceTest : public ::testing::Test {};
+TYPED_TEST_SUITE(SpaceTest, Spaces);
+
+TYPED_TEST(SpaceTest, CopiesThereAndBack) {
+  for (std::size_t n : sizes) {
+    const auto space = make_space<TypeParam>();
+    const std::vector<double> v = random_values(n, 3);
+    const auto a = to_device(space, v);
+    EXPECT_EQ(a.size(), n);
+    EXPECT_EQ(a.bytes(), n * sizeof(double));
+    EXPECT_EQ(bits(to_host(space, a)), bits(v));
+  }
+}
+
+TYPED_TEST(SpaceTest, CopiesTheFirstEntriesOnly) {
+  const auto space = make_space<TypeParam>();
+  const auto a = to_device(space, std::vector<int>{1, 2, 3, 4});
+  const int two[] = {8, 9};
+  space.copy_in(a, two, 2);
+  EXPECT_EQ(to_host(space, a), (std::vector<int>{8, 9, 3, 4}));
+  int out[] = {0, 0, -1};
+  space.copy_out(out, a, 2);
+  EXPECT_EQ(out[1], 9);
+  EXPECT_EQ(out[2], -1);
+}
+
+TYPED_TEST(SpaceTest, ForEachMeetsEveryRowOnce) {
+  for (int threads : teams)
+    for (std::size_t n : sizes) {
+      const auto space = make_space<TypeParam>(threads);
+      const auto a = to_device(space, std::vector<Index>(n + 1, 0));
+      const auto v = a.view();
+      space.for_each(n, KRILU_FN(Index i) { v[i] += i + 1; });
+      const std::vector<Index> seen = to_host(space, a);
+      for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(seen[i], Index(i) + 1) << n << " rows, " << threads << " threads";
+      EXPECT_EQ(seen[n], 0) << "a row behind the last";
+    }
+}
+
+TYPED_TEST(SpaceTest, RangesCoverTheRowsWithoutOverlap) {
+  for (int threads : teams)
+    for (std::size_t n : sizes) {
+      const auto space = make_space<TypeParam>(threads);
+      const auto a = to_device(space, std::vector<int>(n + 1, 0));
+      const auto v = a.view();
+      space.for_each_range(n, KRILU_FN(Index begin, Index end) {
+        for (Index i = begin; i < end; ++i) ++v[i];
+      });
+      std::vector<int> expected(n + 1, 1);
+      expected[n] = 0;
+      EXPECT_EQ(to_host(space, a), expected) << n << " rows, " << threads << " threads";
+    }
+}
+
+TYPED_TEST(SpaceTest, OnceRunsOnceAndInOrder) {
+  const auto space = make_space<TypeParam>(3);
+  const auto a = to_device(space, std::vector<int>{5});
+  const auto x = a.scalar();
+  space.once(KRILU_FN() { x() += 2; });
+  space.once(KRILU_FN() { x() *= 3; });
+  EXPECT_EQ(to_host(space, a)[0], 21);
+}
+
+/// One, two or three sums of products of random vectors, and the vector that the pass writes beside them.
+template <class Space>
+std::vector<double> sums(int threads, std::size_t n) {
+  const auto space = make_space<Space>(threads);
+  const auto xs = to_device(space, random_values(n, 11)), ys = to_device(space, random_values(n, 12));
+  const auto ws = to_device(space, std::vector<double>(n, 0.0));
+  const auto out = to_device(space, std::vector<double>(6, 99.0));
+  const auto x = xs.view(), y = ys.view(), w = ws.view(), to = out.view();
+  space.reduce(n, KRILU_FN(Index i) { return x[i] * y[i]; }, KRILU_FN(double s) { to[0] = s; });
+  space.reduce(
+      n, KRILU_FN(Index i) { return Sums<double, 2>{{x[i] * x[i], x[i]}}; }, KRILU_FN(const Sums<double, 2>& s) {
+        to[1] = s[0];
+        to[2] = s[1];
+      });
+  space.reduce(
+      n,
+      KRILU_FN(Index i) {
+        w[i] = x[i] - 2 * y[i];  // a fused update
+        return Sums<double, 3>{{y[i] * y[i], y[i], w[i]}};
+      },
+      KRILU_FN(const Sums<double, 3>& s) {
+        to[3] = s[0];
+        to[4] = s[1];
+        to[5] = s[2];
+      });
+  std::vector<double> all = to_host(space, out);
+  for (double v : to_host(space, ws)) all.push_back(v);
+  return all;
+}
+
+TYPED_TEST(SpaceTest, SumsAreRightAndTheSameBitsForAnyTeam) {
+  for (std::size_t n : sizes) {
+    const std::vector<double> got = sums<TypeParam>(1, n);
+    const std::vector<double> x = random_values(n, 11), y = random_values(n, 12);
+    long double exact[6] = {}, size[6] = {};
+    for (std::size_t i = 0; i < n; ++i) {
+      const long double p = x[i], q = y[i];
+      const long double term[] = {p * q, p * p, p, q * q, q, p - 2 * q};
+      for (int k = 0; k < 6; ++k) {
+        exact[k] += term[k];
+        size[k] += std::abs(term[k]);
+      }
+      ASSERT_EQ(got[6 + i], x[i] - 2 * y[i]);
+    }
+    for (std::size_t k = 0; k < 6; ++k)
+      EXPECT_NEAR(got[k], double(exact[k]), 1e-14 * double(size[k])) << "sum " << k << " of " << n;
+    for (int threads : teams) {
+      EXPECT_EQ(bits(sums<TypeParam>(threads, n)), bits(got)) << n << " rows, " << threads << " threads";
+      EXPECT_EQ(bits(sums<exec::Host>(threads, n)), bits(got)) << "the host's sum of " << n << " rows";
+    }
+  }
+}
+
+TYPED_TEST(SpaceTest, SumsOfIntegers) {
+  const std::size_t n = 5 * block + 3;
+  const auto space = make_space<TypeParam>();
+  const auto out = to_device(space, std::vector<Index>(1, -1));
+  const auto to = out.scalar();
+  space.reduce(n, KRILU_FN(Index i) { return Index(i % 3 == 0); }, KRILU_FN(Index s) { to() = s; });
+  EXPECT_EQ(to_host(space, out)[0], Index((n + 2) / 3));
+}
+
+template <class Space>
+std::vector<double> columns(int threads, std::size_t n, Index most, Index used) {
+  const auto space = make_space<Space>(threads);
+  const auto a = to_device(space, random_values(n * std::size_t(most), 21));
+  const auto out = to_device(space, std::vector<double>(std::size_t(most), 99.0));
+  const auto counts = to_device(space, std::vector<Index>{0});
+  const auto v = a.view(), to = out.view();
+  const auto count = counts.scalar();
+  space.once(KRILU_FN() { count() = used; });  // known to the space only
+  space.reduce_columns(
+      n, most, count, KRILU_FN(Index i, Index j) { return v[j * Index(n) + i]; },
+      KRILU_FN(Index j, double s) { to[j] = s; });
+  return to_host(space, out);
+}
+
+TYPED_TEST(SpaceTest, ColumnsAreSummedUpToTheirCount) {
+  constexpr Index most = 5;
+  for (Index used : {0, 1, 3, 5})
+    for (std::size_t n : sizes) {
+      const std::vector<double> got = columns<TypeParam>(1, n, most, used);
+      const std::vector<double> a = random_values(n * most, 21);
+      for (Index j = 0; j < most; ++j) {
+        long double exact = 0;
+        for (std::size_t i = 0; i < n; ++i) exact += a[std::size_t(j) * n + i];
+        if (j < used)
+          EXPECT_NEAR(got[std::size_t(j)], double(exact), 1e-14 * double(n));
+        else
+          EXPECT_EQ(got[std::size_t(j)], 99.0) << "column " << j << " is beyond the count";
+      }
+      for (int threads : teams) {
+        EXPECT_EQ(bits(columns<TypeParam>(threads, n, most, used)), bits(got));
+        EXPECT_EQ(bits(columns<exec::Host>(threads, n, most, used)), bits(got));
+      }
+    }
+}
+
+TYPED_TEST(SpaceTest, AColumnSumFollowsALongerSum) {
+  // Both keep partial sums from call to call: a longer one before must leave nothing behind.
+  const std::vector<double> fresh = columns<TypeParam>(2, 2 * block, 3, 3);
+  sums<TypeParam>(2, 9 * block);
+  columns<TypeParam>(2, 9 * block, 5, 5);
+  EXPECT_EQ(bits(columns<TypeParam>(2, 2 * block, 3, 3)), bits(fresh));
+}
+
+TYPED_TEST(SpaceTest, RepeatsUntilStoppedAndNotOnceMore) {
+  const auto space = make_space<TypeParam>();
+  for (int wanted : {0, 1, 17}) {
+    const auto flags = to_device(space, std::vector<int>{wanted == 0, 0});
+    const auto stop = flags.scalar(0), done = flags.scalar(1);
+    space.repeat_until(stop, [&] {
+      space.once(KRILU_FN() {
+        done() += 1;
+        stop() = done() >= wanted;
+      });
+    });
+    EXPECT_EQ(to_host(space, flags)[1], wanted);
+  }
+}
+
+TYPED_TEST(SpaceTest, RepetitionsNest) {
+  // The inner one runs i = 1, 2, ... 6 times; each of its rounds adds i to a vector.
+  const auto space = make_space<TypeParam>();
+  const std::size_t n = 4 * block + 1;
+  const auto flags = to_device(space, std::vector<int>{0, 0, 0, 0});
+  const auto sum = to_device(space, std::vector<int>(n, 0));
+  const auto stop = flags.scalar(0), stop_inner = flags.scalar(1), i = flags.scalar(2), j = flags.scalar(3);
+  const auto v = sum.view();
+  space.repeat_until(stop, [&] {
+    space.once(KRILU_FN() {
+      i() += 1;
+      j() = 0;
+      stop_inner() = 0;
+    });
+    space.repeat_until(stop_inner, [&] {
+      space.for_each(n, KRILU_FN(Index k) { v[k] += i(); });
+      space.once(KRILU_FN() { stop_inner() = ++j() == i(); });
+    });
+    space.once(KRILU_FN() { stop() = i() == 6; });
+  });
+  EXPECT_EQ(to_host(space, sum), std::vector<int>(n, 1 + 4 + 9 + 16 + 25 + 36));
+}
+
+TYPED_TEST(SpaceTest, WhenLooksAtItsFlagAtThatMoment) {
+  const auto space = make_space<TypeParam>();
+  const auto values = to_device(space, std::vector<int>{0, 1, 0, 0, 0});
+  const auto off = values.scalar(0), on = values.scalar(1), a = values.scalar(2), b = values.scalar(3),
+             stop = values.scalar(4);
+  space.when(off, [&] { space.once(KRILU_FN() { a() += 1; }); });
+  space.when(on, [&] { space.once(KRILU_FN() { b() += 1; }); });
+  space.once(KRILU_FN() {
+    off() = 1;
+    on() = 0;
+  });
+  space.when(off, [&] { space.once(KRILU_FN() { a() += 10; }); });
+  space.when(on, [&] { space.once(KRILU_FN() { b() += 10; }); });
+  // Within a repetition: every second round.
+  const auto rounds = to_device(space, std::vector<int>{0, 0});
+  const auto round = rounds.scalar(0), odd = rounds.scalar(1);
+  space.repeat_until(stop, [&] {
+    space.once(KRILU_FN() {
+      round() += 1;
+      odd() = round() % 2;
+      stop() = round() == 9;
+    });
+    space.when(odd, [&] { space.once(KRILU_FN() { a() += 100; }); });
+  });
+  const std::vector<int> got = to_host(space, values);
+  EXPECT_EQ(got[2], 510);
+  EXPECT_EQ(got[3], 1);
+}
+
+TYPED_TEST(SpaceTest, EnqueuedBodiesRunInTheirTurnOnAHostOfTheSpacesThreads) {
+  const auto space = make_space<TypeParam>(3);
+  const auto a = to_device(space, std::vector<int>{1, 0});
+  const auto x = a.scalar(), threads = a.scalar(1);
+  space.once(KRILU_FN() { x() += 1; });
+  space.enqueue([x, threads](const exec::Host& host) {
+    x() *= 10;
+    threads() = host.threads();
+  });
+  space.once(KRILU_FN() { x() += 3; });
+  EXPECT_EQ(to_host(space, a), (std::vector<int>{23, 3}));
+}
+
+TYPED_TEST(SpaceTest, SharedMemoryIsReadAfterSynchronise) {
+  const auto space = make_space<TypeParam>();
+  const auto shared = space.template allocate_shared<double>(2);
+  shared.data()[0] = 1.5;
+  shared.data()[1] = 0;
+  const auto v = shared.view();
+  space.once(KRILU_FN() { v[1] = 2 * v[0]; });
+  space.synchronise();
+  EXPECT_EQ(shared.data()[1], 3.0);
+}
+
+TEST(HostParallel, EveryMemberIsCalledOnceAndKnowsItsPlace) {
+  for (int threads : {1, 2, 5}) {
+    const exec::Host host(threads);
+    std::vector<std::atomic<int>> calls(std::size_t(threads) + 1);
+    std::atomic<int> told{0};
+    host.parallel([&](int me, int team) {
+      ++calls[std::size_t(me)];
+      told = team;
+      EXPECT_EQ(me, exec::Host::thread_index());
+    });
+    ASSERT_GE(told, 1);
+    ASSERT_LE(told, threads);
+    for (int t = 0; t <= threads; ++t) EXPECT_EQ(calls[std::size_t(t)], t < told ? 1 : 0);
+  }
+  EXPECT_EQ(exec::Host(0).threads(), exec::available_threads());
+}
+
+TEST(HostArray, MovesLeaveNothingBehind) {
+  const exec::Host host(1);
+  auto a = to_device(host, std::vector<int>{1, 2, 3});
+  auto b = std::move(a);
+  EXPECT_EQ(a.size(), 0u);  // NOLINT: what a moved-from array says of itself is what is tested
+  EXPECT_EQ(a.data(), nullptr);
+  auto c = to_device(host, std::vector<int>{7});
+  c = std::move(b);
+  EXPECT_EQ(to_host(host, c), (std::vector<int>{1, 2, 3}));
+}
+
+}  // namespace
+}  // namespace krilu::test

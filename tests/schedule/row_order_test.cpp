@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Row orders against their definition: each is a permutation cut into groups; level order keeps the sequence of rows
+// that depend on each other and puts no two of them into one group, whatever the ordering beneath; windows keep rows
+// near their place. Within a group, rows stand by length.
+#include "schedule/row_order.hpp"
+
+#include <numeric>
+
+#include "support/split_matrix.hpp"
+
+namespace krilu::test {
+namespace {
+
+void expect_permutation(const sparse::RowOrder& order, Index n) {
+  std::vector<Index> sorted = order.rows;
+  std::sort(sorted.begin(), sorted.end());
+  ASSERT_EQ(sorted, natural_order(n));
+  for (Index k = 0; k < n; ++k) ASSERT_EQ(order.place[std::size_t(order.rows[std::size_t(k)])], k);
+  ASSERT_FALSE(order.group.empty());
+  EXPECT_EQ(order.group.front(), 0);
+  EXPECT_EQ(order.group.back(), n);
+  for (std::size_t g = 1; g < order.group.size(); ++g) EXPECT_LT(order.group[g - 1], order.group[g]);
+}
+
+Index group_of(const sparse::RowOrder& order, Index place) {
+  return Index(std::upper_bound(order.group.begin(), order.group.end(), place) - order.group.begin()) - 1;
+}
+
+struct Named {
+  std::string name;
+  CsrMatrix a;
+};
+std::vector<Named> matrices() {
+  std::vector<Named> all;
+  all.push_back({"grid", grid(23, 17)});
+  all.push_back({"symmetric pattern", random_matrix({.rows = 700, .per_row = 4, .seed = 81})});
+  all.push_back(
+      {"unsymmetric pattern", random_matrix({.rows = 700, .per_row = 3, .symmetric_pattern = false, .seed = 82})});
+  all.push_back({"long rows", random_matrix({.rows = 400, .per_row = 300, .seed = 83})});
+  all.push_back({"diagonal", random_matrix({.rows = 30, .per_row = 0, .seed = 84})});
+  all.push_back({"one row", from_dense({{1.0}})});
+  CsrMatrix none;
+  none.offsets.push_back(0);
+  all.push_back({"no rows", none});
+  return all;
+}
+
+TEST(ByLevels, KeepsTheSequenceOfRowsThatDependOnEachOther) {
+  for (const Named& m : matrices())
+    for (const char* ordering : {"natural", "rcm", "multicolour", "metis:3"})
+      for (int threads : {1, 3}) {
+        SCOPED_TRACE(m.name + ", " + ordering);
+        const Index n = m.a.rows;
+        const CsrMatrix graph = sparse::adjacency(m.a);
+        const schedule::Order order = schedule::order_by_name(ordering, graph);
+        const sparse::RowOrder rows = schedule::by_levels(exec::Host(threads), m.a, graph, order);
+        expect_permutation(rows, n);
+        const std::vector<Index> rank = order.empty() ? natural_order(n) : schedule::inverse(order);
+        EXPECT_EQ(rows.rank, order.empty() ? std::vector<Index>{} : rank);
+        for (Index i = 0; i < n; ++i)
+          for (Offset k = graph.offsets[std::size_t(i)]; k < graph.offsets[std::size_t(i) + 1]; ++k) {
+            const Index j = graph.columns[std::size_t(k)];
+            const Index a = rows.place[std::size_t(i)], b = rows.place[std::size_t(j)];
+            ASSERT_EQ(rank[std::size_t(i)] < rank[std::size_t(j)], a < b) << "rows " << i << " and " << j;
+            ASSERT_NE(group_of(rows, a), group_of(rows, b)) << "rows " << i << " and " << j << " share a level";
+          }
+      }
+}
+
+TEST(ByLevels, LevelsAreAsEarlyAsTheyMayBe) {
+  // Each row of a level but the first reads some row of the level before: fewer levels there cannot be.
+  const CsrMatrix a = random_matrix({.rows = 500, .per_row = 3, .seed = 85}), graph = sparse::adjacency(a);
+  const sparse::RowOrder rows = schedule::by_levels(exec::Host(2), a, graph, schedule::order_by_name("rcm", graph));
+  for (Index i = 0; i < a.rows; ++i) {
+    const Index level = group_of(rows, rows.place[std::size_t(i)]);
+    Index highest = -1;
+    for (Offset k = graph.offsets[std::size_t(i)]; k < graph.offsets[std::size_t(i) + 1]; ++k)
+      if (const Index p = rows.place[std::size_t(graph.columns[std::size_t(k)])]; p < rows.place[std::size_t(i)])
+        highest = std::max(highest, group_of(rows, p));
+    EXPECT_EQ(level, highest + 1) << "row " << i;
+  }
+}
+
+TEST(ByLevels, SlicesOfALevelReadNothingOfIt) {
+  for (const Named& m : matrices())
+    for (int height : {1, 4, 8}) {
+      SCOPED_TRACE(m.name);
+      const SplitOn<exec::Host> s(exec::Host(2), m.a, "natural", height);
+      const auto p = s.pattern->view();
+      const auto& level = s.pattern->group_slices();
+      for (std::size_t l = 0; l + 1 < level.size(); ++l)
+        for (Index slice = level[l]; slice < level[l + 1]; ++slice) {
+          // Padding included: it must read what is ready before the level starts.
+          for (Offset k = p.lower.offset[slice]; k < p.lower.offset[slice + 1]; ++k)
+            ASSERT_LT(p.lower.column[k], p.slice_row[level[l]]);
+          for (Offset k = p.upper.offset[slice]; k < p.upper.offset[slice + 1]; ++k)
+            ASSERT_GE(p.upper.column[k], p.slice_row[level[l + 1]]);
+        }
+    }
+}
+
+TEST(ByLevels, RowsOfALevelStandByLength) {
+  const CsrMatrix a = random_matrix({.rows = 2000, .per_row = 3, .seed = 86});
+  const SplitOn<exec::Host> s(exec::Host(2), a, "multicolour", 1);
+  const auto length = [&](const std::vector<Offset>& offset, Index i) {
+    return offset[std::size_t(i) + 1] - offset[std::size_t(i)];
+  };
+  for (std::size_t g = 0; g + 1 < s.order.group.size(); ++g)
+    for (Index i = s.order.group[g] + 1; i < s.order.group[g + 1]; ++i) {
+      const auto key = [&](Index p) {
+        return std::pair{length(s.pattern->lower_offsets(), p), length(s.pattern->upper_offsets(), p)};
+      };
+      ASSERT_LE(key(i - 1), key(i)) << "place " << i;
+    }
+}
+
+TEST(ByWindows, SortsByLengthWithinShortWindowsOnly) {
+  const CsrMatrix a = random_matrix({.rows = 2500, .per_row = 5, .seed = 87});
+  for (bool ordered : {false, true}) {
+    const schedule::Order order = ordered ? shuffled_order(2500, 88) : schedule::Order{};
+    const sparse::RowOrder rows = schedule::by_windows(a, order);
+    expect_permutation(rows, 2500);
+    EXPECT_EQ(rows.group, (std::vector<Index>{0, 1024, 2048, 2500}));
+    EXPECT_EQ(rows.rank, ordered ? schedule::inverse(order) : schedule::Order{});
+    const std::vector<Index> rank = ordered ? rows.rank : natural_order(2500);
+    for (Index k = 0; k < 2500; ++k) {
+      const Index row = rows.rows[std::size_t(k)];
+      ASSERT_EQ(rank[std::size_t(row)] / 1024, k / 1024) << "row " << row << " left its window";
+      if (k % 1024 == 0) continue;
+      const Index before = rows.rows[std::size_t(k) - 1];
+      const auto length = [&](Index i) { return a.offsets[std::size_t(i) + 1] - a.offsets[std::size_t(i)]; };
+      ASSERT_TRUE(length(before) < length(row) ||
+                  (length(before) == length(row) && rank[std::size_t(before)] < rank[std::size_t(row)]));
+    }
+  }
+  CsrMatrix none;
+  none.offsets.push_back(0);
+  EXPECT_EQ(schedule::by_windows(none, {}).group, (std::vector<Index>{0}));
+}
+
+}  // namespace
+}  // namespace krilu::test
