@@ -75,7 +75,7 @@ int run(const CompareOptions& o) {
       const ProgressLine progress(monitor, one.precond, true);
       r = solver.solve(s.b, x, &monitor);
     } catch (const Error& e) {  // one that cannot be formed does not take the others with it
-      print(fmt::format("  {:<12}{}\n", one.precond, red(wrapped(e.what(), 14))));
+      if (!to_stdout) print_row(one.precond, e.what(), 14);
       reports.push_back({{"precond", one.precond}, {"error", e.what()}});
       status = 3;
       continue;

@@ -80,8 +80,6 @@ int run(const InfoOptions& o) {
   }
 
   nlohmann::ordered_json j;
-    fmt::print("  {:<20}{}\n", name, wrapped(value, 22));
-  };
   const bool to_stdout = o.json == "-";
   const auto say = [&](const char* name, const std::string& value) {
     if (!to_stdout) print_row(name, value);

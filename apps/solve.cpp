@@ -47,18 +47,15 @@ std::string status_sentence(const Result& r, const Options& asked) {
 void print_table(const System& s, const SolveOptions& o, const Result& r, const std::vector<std::string>& explanation) {
   const auto& facts = s.facts;
   fmt::print("{}  {}\n\n", bold(fmt::format("krilu {}", version)), facts.name);
-  const auto row = [](const char* name, const std::string& value) {
-    fmt::print("  {:<16}{}\n", name, wrapped(value, 18));
-  };
-  row("matrix", fmt::format("{} rows, {} nonzeros ({:.1f} a row), {}", io::thousands(facts.rows), io::thousands(facts.nnz),
+  print_row("matrix", fmt::format("{} rows, {} nonzeros ({:.1f} a row), {}", io::thousands(facts.rows), io::thousands(facts.nnz),
                             facts.rows ? double(facts.nnz) / facts.rows : 0.0,
                             facts.symmetric ? "symmetric" : facts.pattern_symmetric ? "symmetric pattern" : "unsymmetric"));
-  row("right side", facts.rhs);
-  row("method", fmt::format("{} with {}, {} ordering", r.solver, r.precond, r.ordering));
-  row("device", fmt::format("{}, {} thread{}{}", r.device, r.threads, r.threads == 1 ? "" : "s",
+  print_row("right side", facts.rhs);
+  print_row("method", fmt::format("{} with {}, {} ordering", r.solver, r.precond, r.ordering));
+  print_row("device", fmt::format("{}, {} thread{}{}", r.device, r.threads, r.threads == 1 ? "" : "s",
                             r.triangular == "none" ? "" : ", triangular solves " + r.triangular));
   if (o.explain)
-    for (const std::string& line : explanation) row("", line);
+    for (const std::string& line : explanation) print_row("", line);
 
   if (r.history.size() > 1) {
     fmt::print("\n  residual against iterations\n");
@@ -66,13 +63,13 @@ void print_table(const System& s, const SolveOptions& o, const Result& r, const 
   }
   fmt::print("\n  {}\n\n", wrapped(status_sentence(r, o.solver), 2));
   if (o.solver.norm == Norm::openfoam)
-    row("OpenFOAM", fmt::format("{:.3e} at first, {:.3e} at last (reduced by {:.1e}, asked {:.1e})", r.initial_residual,
+    print_row("OpenFOAM", fmt::format("{:.3e} at first, {:.3e} at last (reduced by {:.1e}, asked {:.1e})", r.initial_residual,
                                 r.history.back(), r.history.back() / std::max(r.initial_residual, 1e-300),
                                 o.solver.rtol));
-  row("true residual", o.solver.norm == Norm::openfoam
+  print_row("true residual", o.solver.norm == Norm::openfoam
                            ? fmt::format("{:.3e} of the right-hand side", r.relative_residual)
                            : fmt::format("{:.3e} of the right-hand side (asked {:.1e})", r.relative_residual, o.solver.rtol));
-  row("RMSE", fmt::format("{:.3e}", r.rmse));
+  print_row("RMSE", fmt::format("{:.3e}", r.rmse));
 
   const double total = facts.read_seconds + r.seconds.analyse + r.seconds.factor + r.seconds.solve;
   fmt::print("\n  {:<16}{:>9}  {:>6}\n", "part", "seconds", "share");
@@ -85,9 +82,9 @@ void print_table(const System& s, const SolveOptions& o, const Result& r, const 
   part("solve", r.seconds.solve,
        r.iterations ? fmt::format("  {:.3f} ms an iteration", 1e3 * r.seconds.solve / r.iterations) : "");
   fmt::print("\n");
-  row("memory", fmt::format("{} in the solver, {} in the matrix", io::megabytes(r.bytes), io::megabytes(facts.matrix_bytes)));
-  for (const std::string& note : facts.notes) row("note", note);
-  for (const std::string& note : r.notes) row("note", note);
+  print_row("memory", fmt::format("{} in the solver, {} in the matrix", io::megabytes(r.bytes), io::megabytes(facts.matrix_bytes)));
+  for (const std::string& note : facts.notes) print_row("note", note);
+  for (const std::string& note : r.notes) print_row("note", note);
 }
 
 int run(const SolveOptions& o) {

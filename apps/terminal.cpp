@@ -31,7 +31,8 @@ extern "C" void on_interrupt(int) {
   }
   constexpr char sentence[] = "\nkrilu: interrupted before there was a result\n";
   const auto written = ::write(STDERR_FILENO, sentence, sizeof sentence - 1);
-  ::_exit(written < 0 ? 3 : 3);
+  static_cast<void>(written);
+  ::_exit(3);
 }
 
 constexpr const char* wipe = "\r\033[K";
@@ -63,25 +64,7 @@ std::string wrapped(const std::string& text, std::size_t indent) {
 }
 
 void print_row(const std::string& name, const std::string& value, int indent) {
-  constexpr std::size_t width = 80;
-  std::string line = fmt::format("  {:<{}}", name, indent - 2);
-  std::size_t used = std::max(line.size(), std::size_t(indent)), at = 0;
-  bool first = true;
-  while (at <= value.size()) {
-    const std::size_t end = std::min(value.find(' ', at), value.size());
-    const std::string word = value.substr(at, end - at);
-    if (!first && used + 1 + word.size() > width) {
-      fmt::print("{}\n", line);
-      line = std::string(std::size_t(indent), ' ') + word;
-      used = std::size_t(indent) + word.size();
-    } else {
-      line += (first ? "" : " ") + word;
-      used += word.size() + !first;
-    }
-    first = false;
-    at = end + 1;
-  }
-  fmt::print("{}\n", line);
+  fmt::print("  {:<{}}{}\n", name, indent - 2, wrapped(value, std::size_t(indent)));
 }
 
 void install_interrupt_handler() {

@@ -18,8 +18,7 @@ std::string bold(const std::string& text);
 /// Text broken at spaces so that no line is wider than 80 columns, where its first line begins in column `indent` and so
 /// do the others. A word that is longer stays whole.
 std::string wrapped(const std::string& text, std::size_t indent);
-
-/// Prints "  name    value", the value broken at spaces so that no line is wider than 80, and continued below itself.
+/// Prints "  name    value", the value wrapped.
 void print_row(const std::string& name, const std::string& value, int indent = 18);
 
 /// From construction to destruction, the first Ctrl-C stops the solve behind `monitor` at its next iteration and a

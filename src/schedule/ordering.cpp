@@ -148,8 +148,9 @@ std::vector<Index> partition(const CsrView& g, Index parts) {
 }
 
 Order metis_parts(const CsrView& g, Index parts) {
-  if (parts == 0) parts = std::max(Index(1), g.rows / 512);
-  return by_class(partition(g, parts), std::max(parts, Index(1)));
+  if (parts == 0) parts = g.rows / 512;
+  parts = std::clamp(parts, Index(1), std::max(Index(1), g.rows));
+  return by_class(partition(g, parts), parts);
 }
 
 const std::vector<std::string>& ordering_names() {

@@ -33,7 +33,7 @@ class Stopping : public ::testing::TestWithParam<const char*> {
   }
 };
 INSTANTIATE_TEST_SUITE_P(Spaces, Stopping, ::testing::Values("host", "emulated"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& space) { return std::string(space.param); });
 
 struct Solved {
   Result r;
@@ -125,8 +125,9 @@ TEST_P(Stopping, ProductsThatOverflowEndWithTheBestFiniteAnswer) {
       EXPECT_TRUE(std::isfinite(s.r.relative_residual));
       EXPECT_LE(s.r.relative_residual, 1.0);
       EXPECT_EQ(s.r.status == Status::converged, s.r.relative_residual <= 1e-8);
-      if (std::string(method) != "cg" || size > 1)
+      if (std::string(method) != "cg" || size > 1) {
         EXPECT_TRUE(s.r.status == Status::breakdown || s.r.status == Status::diverged);
+      }
     }
 }
 
@@ -223,7 +224,9 @@ TEST_P(Stopping, IterationsAreLimited) {
       const Solved s = solve_from(a, b, x0, o);
       EXPECT_EQ(s.r.status, Status::max_iterations);
       EXPECT_EQ(s.r.iterations, limit);
-      if (limit == 0) EXPECT_EQ(s.x, x0);
+      if (limit == 0) {
+        EXPECT_EQ(s.x, x0);
+      }
       EXPECT_LE(s.r.relative_residual, s.r.history[0]);
       EXPECT_EQ(s.r.history.back(), s.r.relative_residual);
       EXPECT_EQ(s.r.initial_residual, s.r.history[0]);

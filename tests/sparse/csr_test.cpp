@@ -232,7 +232,9 @@ TEST(PatternHash, DoesNotDependOnTheThreads) {
   for (int trial = 0; trial < 20; ++trial) {
     const auto k = std::size_t(engine() % a.columns.size());
     const Index old = std::exchange(a.columns[k], Index(engine() % 10000));
-    if (a.columns[k] != old) EXPECT_NE(sparse::pattern_hash(exec::Host(2), a), one) << "entry " << k;
+    if (a.columns[k] != old) {
+      EXPECT_NE(sparse::pattern_hash(exec::Host(2), a), one) << "entry " << k;
+    }
     a.columns[k] = old;
   }
 }
