@@ -109,7 +109,10 @@ Run add_compare(CLI::App& app) {
   auto o = std::make_shared<CompareOptions>();
   add_system_options(command, o->system);
   add_solver_options(command, o->solver);
-  command.add_option("--precond", o->preconds, "A list: none,jacobi,dilu,dic,ilu0,ic0")->delimiter(',')->required();
+  command.add_option("--precond", o->preconds, "A list: none,jacobi,dilu,dic,ilu0,ic0")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->required();
   command.add_option("--json", o->json, "Write all reports here as JSON (- for standard output)");
   command.add_option("--plot", o->plot, "Draw the residual curves here (.png or .svg)");
   return [o] { return run(*o); };

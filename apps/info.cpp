@@ -44,7 +44,8 @@ std::string level_sentence(const std::vector<Index>& rows) {
   std::vector<Index> sorted = rows;
   std::nth_element(sorted.begin(), sorted.begin() + std::ptrdiff_t(sorted.size() / 2), sorted.end());
   return fmt::format("{} (rows in one: median {}, most {})", io::thousands(std::int64_t(rows.size())),
-                     io::thousands(sorted[sorted.size() / 2]), io::thousands(*std::max_element(rows.begin(), rows.end())));
+                     io::thousands(sorted[sorted.size() / 2]),
+                     io::thousands(*std::max_element(rows.begin(), rows.end())));
 }
 
 int run(const InfoOptions& o) {
@@ -87,9 +88,9 @@ int run(const InfoOptions& o) {
   if (!to_stdout) fmt::print("{}  {}\n\n", bold(fmt::format("krilu {}", version)), facts.name);
   say("declared", facts.declared);
   say("size", fmt::format("{} rows, {} columns", io::thousands(a.rows), io::thousands(a.cols)));
-  say("nonzeros", fmt::format("{} ({:.2f} a row, {} to {}){}", io::thousands(a.nnz()),
-                              a.rows ? double(a.nnz()) / a.rows : 0.0, shortest, longest,
-                              zeros ? fmt::format(", {} of them stored zeros", io::thousands(zeros)) : ""));
+  say("nonzeros",
+      fmt::format("{} ({:.2f} a row, {} to {}){}", io::thousands(a.nnz()), a.rows ? double(a.nnz()) / a.rows : 0.0,
+                  shortest, longest, zeros ? fmt::format(", {} of them stored zeros", io::thousands(zeros)) : ""));
   say("magnitudes", largest_value > 0 ? fmt::format("{:.3e} to {:.3e}", smallest_value, largest_value) : "all zero");
   if (facts.duplicates) say("duplicates", fmt::format("{} summed", io::thousands(facts.duplicates)));
   say("memory", io::megabytes(a.bytes()));
@@ -114,11 +115,13 @@ int run(const InfoOptions& o) {
     const auto lower = rows_per_level(host, a, schedule::Triangle::lower);
     const auto upper = rows_per_level(host, a, schedule::Triangle::upper);
     say("symmetry", !symmetry.pattern ? "neither pattern nor values"
-                    : symmetry.values ? "pattern and values"
-                                      : fmt::format("pattern; values differ by up to {:.1e} of the largest", symmetry.largest));
-    say("diagonal", fmt::format("{} missing, {} zero, {} negative{}", io::thousands(d.missing), io::thousands(d.zero),
-                                io::thousands(d.negative),
-                                d.first_bad >= 0 ? fmt::format("; first missing or zero in row {}", d.first_bad + 1) : ""));
+                    : symmetry.values
+                        ? "pattern and values"
+                        : fmt::format("pattern; values differ by up to {:.1e} of the largest", symmetry.largest));
+    say("diagonal",
+        fmt::format("{} missing, {} zero, {} negative{}", io::thousands(d.missing), io::thousands(d.zero),
+                    io::thousands(d.negative),
+                    d.first_bad >= 0 ? fmt::format("; first missing or zero in row {}", d.first_bad + 1) : ""));
     say("dominance", fmt::format("{} of {} rows; least |a_ii| / sum |a_ij| {:.3g}", io::thousands(d.dominant_rows),
                                  io::thousands(a.rows), d.least_dominance));
     if (d.empty_rows) say("empty rows", fmt::format("{}, the first is row {}", d.empty_rows, d.first_empty + 1));

@@ -28,7 +28,8 @@ int explain_usage(const CLI::App& app, const CLI::ParseError& error) {
   for (const CLI::App* sub : app.get_subcommands()) at = sub;
   for (const CLI::Option* option : at->get_options()) known.push_back(option->get_name());
   if (at == &app)
-    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) known.push_back(sub->get_name());
+    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+      known.push_back(sub->get_name());
   for (const std::string& word : at->remaining()) words.push_back(word.substr(0, word.find('=')));
   if (at != &app)
     for (const std::string& word : app.remaining()) words.push_back(word.substr(0, word.find('=')));
@@ -77,8 +78,8 @@ int main(int argc, char** argv) {
     const int status = runs.at(app.get_subcommands().front())();
     errno = 0;
     if (std::fflush(stdout) != 0 || std::ferror(stdout))
-      throw krilu::Error(fmt::format("could not write to standard output{}{}", errno ? ": " : "",
-                                     errno ? std::strerror(errno) : ""));
+      throw krilu::Error(
+          fmt::format("could not write to standard output{}{}", errno ? ": " : "", errno ? std::strerror(errno) : ""));
     return status;
   } catch (const krilu::Error& error) {
     fmt::print(stderr, "krilu: {}\n", error.what());

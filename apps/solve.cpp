@@ -35,7 +35,8 @@ std::string status_sentence(const Result& r, const Options& asked) {
     case Status::max_iterations:
       return red("not converged") + fmt::format(" {}: that is the limit, --max-iters {}", after, asked.max_iterations);
     case Status::stagnated:
-      return red("stagnated") + fmt::format(" {}: rounding allows no smaller residual here; a larger --rtol is met", after);
+      return red("stagnated") +
+             fmt::format(" {}: rounding allows no smaller residual here; a larger --rtol is met", after);
     case Status::breakdown:
       return red("broke down") + fmt::format(" {}, twice: try --solver gmres, or another --precond", after);
     case Status::diverged: return red("diverged") + fmt::format(" {}: try another --precond or --solver gmres", after);
@@ -47,13 +48,15 @@ std::string status_sentence(const Result& r, const Options& asked) {
 void print_table(const System& s, const SolveOptions& o, const Result& r, const std::vector<std::string>& explanation) {
   const auto& facts = s.facts;
   fmt::print("{}  {}\n\n", bold(fmt::format("krilu {}", version)), facts.name);
-  print_row("matrix", fmt::format("{} rows, {} nonzeros ({:.1f} a row), {}", io::thousands(facts.rows), io::thousands(facts.nnz),
-                            facts.rows ? double(facts.nnz) / facts.rows : 0.0,
-                            facts.symmetric ? "symmetric" : facts.pattern_symmetric ? "symmetric pattern" : "unsymmetric"));
+  print_row("matrix", fmt::format("{} rows, {} nonzeros ({:.1f} a row), {}", io::thousands(facts.rows),
+                                  io::thousands(facts.nnz), facts.rows ? double(facts.nnz) / facts.rows : 0.0,
+                                  facts.symmetric           ? "symmetric"
+                                  : facts.pattern_symmetric ? "symmetric pattern"
+                                                            : "unsymmetric"));
   print_row("right side", facts.rhs);
   print_row("method", fmt::format("{} with {}, {} ordering", r.solver, r.precond, r.ordering));
   print_row("device", fmt::format("{}, {} thread{}{}", r.device, r.threads, r.threads == 1 ? "" : "s",
-                            r.triangular == "none" ? "" : ", triangular solves " + r.triangular));
+                                  r.triangular == "none" ? "" : ", triangular solves " + r.triangular));
   if (o.explain)
     for (const std::string& line : explanation) print_row("", line);
 
@@ -63,12 +66,13 @@ void print_table(const System& s, const SolveOptions& o, const Result& r, const 
   }
   fmt::print("\n  {}\n\n", wrapped(status_sentence(r, o.solver), 2));
   if (o.solver.norm == Norm::openfoam)
-    print_row("OpenFOAM", fmt::format("{:.3e} at first, {:.3e} at last (reduced by {:.1e}, asked {:.1e})", r.initial_residual,
-                                r.history.back(), r.history.back() / std::max(r.initial_residual, 1e-300),
-                                o.solver.rtol));
-  print_row("true residual", o.solver.norm == Norm::openfoam
-                           ? fmt::format("{:.3e} of the right-hand side", r.relative_residual)
-                           : fmt::format("{:.3e} of the right-hand side (asked {:.1e})", r.relative_residual, o.solver.rtol));
+    print_row("OpenFOAM",
+              fmt::format("{:.3e} at first, {:.3e} at last (reduced by {:.1e}, asked {:.1e})", r.initial_residual,
+                          r.history.back(), r.history.back() / std::max(r.initial_residual, 1e-300), o.solver.rtol));
+  print_row("true residual",
+            o.solver.norm == Norm::openfoam
+                ? fmt::format("{:.3e} of the right-hand side", r.relative_residual)
+                : fmt::format("{:.3e} of the right-hand side (asked {:.1e})", r.relative_residual, o.solver.rtol));
   print_row("RMSE", fmt::format("{:.3e}", r.rmse));
 
   const double total = facts.read_seconds + r.seconds.analyse + r.seconds.factor + r.seconds.solve;
@@ -82,7 +86,8 @@ void print_table(const System& s, const SolveOptions& o, const Result& r, const 
   part("solve", r.seconds.solve,
        r.iterations ? fmt::format("  {:.3f} ms an iteration", 1e3 * r.seconds.solve / r.iterations) : "");
   fmt::print("\n");
-  print_row("memory", fmt::format("{} in the solver, {} in the matrix", io::megabytes(r.bytes), io::megabytes(facts.matrix_bytes)));
+  print_row("memory", fmt::format("{} in the solver, {} in the matrix", io::megabytes(r.bytes),
+                                  io::megabytes(facts.matrix_bytes)));
   for (const std::string& note : facts.notes) print_row("note", note);
   for (const std::string& note : r.notes) print_row("note", note);
 }

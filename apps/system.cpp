@@ -50,7 +50,8 @@ std::vector<double> load_vector(const std::string& path, Index rows, const char*
 }  // namespace
 
 void add_system_options(CLI::App& command, SystemOptions& o) {
-  command.add_option("MATRIX", o.matrix, "Matrix Market file, plain or gzip, or a generator (gen:convdiff3d:148x148x58)")
+  command
+      .add_option("MATRIX", o.matrix, "Matrix Market file, plain or gzip, or a generator (gen:convdiff3d:148x148x58)")
       ->required();
   command.add_option("--rhs", o.rhs,
                      "Right-hand side: ones, random:SEED (uniform in [-1, 1]), uniform01:SEED, or a file "
@@ -64,17 +65,17 @@ void add_solver_options(CLI::App& command, Options& o) {
   command.add_option("--rtol", o.rtol, "Tolerance on the true residual, relative to the right-hand side")
       ->capture_default_str();
   command.add_option("--atol", o.atol, "Absolute tolerance")->capture_default_str();
-  command
-      .add_option_function<std::string>(
-          "--norm",
-          [&o](const std::string& name) {
-            if (name != "true2" && name != "openfoam")
-              throw CLI::ValidationError("--norm", "'" + name + "' is neither true2 nor openfoam");
-            o.norm = name == "openfoam" ? Norm::openfoam : Norm::true2;
-          },
-          "true2: ||b - Ax|| / ||b||; openfoam: OpenFOAM's residual, --rtol being its reduction from x0 [true2]");
+  command.add_option_function<std::string>(
+      "--norm",
+      [&o](const std::string& name) {
+        if (name != "true2" && name != "openfoam")
+          throw CLI::ValidationError("--norm", "'" + name + "' is neither true2 nor openfoam");
+        o.norm = name == "openfoam" ? Norm::openfoam : Norm::true2;
+      },
+      "true2: ||b - Ax|| / ||b||; openfoam: OpenFOAM's residual, --rtol being its reduction from x0 [true2]");
   command.add_option("--max-iters", o.max_iterations, "Iterations at most")->capture_default_str();
-  command.add_option("--shift", o.shift, "Added to the diagonal in the preconditioner, in units of a row's largest entry")
+  command
+      .add_option("--shift", o.shift, "Added to the diagonal in the preconditioner, in units of a row's largest entry")
       ->capture_default_str();
   command.add_option("--triangular", o.triangular, "auto, serial, level-set, sync-free")->capture_default_str();
   command.add_option("--ordering", o.ordering, "auto, natural, rcm, multicolour, metis, metis:PARTS")
@@ -95,8 +96,8 @@ System load_system(const SystemOptions& o, int threads, bool show_steps) {
     s.a = std::move(read.matrix);
     s.facts.name = read.facts.name;
     if (read.facts.duplicates > 0)
-      s.facts.notes.push_back(fmt::format("{} duplicate entries were added to earlier ones of the same place",
-                                          read.facts.duplicates));
+      s.facts.notes.push_back(
+          fmt::format("{} duplicate entries were added to earlier ones of the same place", read.facts.duplicates));
   }
   require_valid(s.a);
   const sparse::DiagonalFacts diagonal = sparse::diagonal_facts(s.a);

@@ -15,8 +15,8 @@ namespace krilu::app {
 std::string green(const std::string& text);
 std::string red(const std::string& text);
 std::string bold(const std::string& text);
-/// Text broken at spaces so that no line is wider than 80 columns, where its first line begins in column `indent` and so
-/// do the others. A word that is longer stays whole.
+/// Text broken at spaces so that no line is wider than 80 columns, where its first line begins in column `indent` and
+/// so do the others. A word that is longer stays whole.
 std::string wrapped(const std::string& text, std::size_t indent);
 /// Prints "  name    value", the value wrapped.
 void print_row(const std::string& name, const std::string& value, int indent = 18);

@@ -89,7 +89,8 @@ System load(const std::string& name) {
   return s;
 }
 
-// --- products ---------------------------------------------------------------------------------------------------------
+// --- products
+// ---------------------------------------------------------------------------------------------------------
 
 Json bench_product(const System& s, int threads, double triad) {
   const exec::Host host(threads);
@@ -121,7 +122,8 @@ Json bench_product(const System& s, int threads, double triad) {
           {"of_triad", rate / triad}};
 }
 
-// --- solves -----------------------------------------------------------------------------------------------------------
+// --- solves
+// -----------------------------------------------------------------------------------------------------------
 
 struct Ours {
   double setup = 0, solve = 0, residual = 0;
@@ -142,8 +144,13 @@ Ours run_krilu(const System& s, const std::string& method, const std::string& pr
   solver.analyse(s.a);
   solver.factor(s.a);
   const Result r = solver.solve(s.b, x);
-  return {r.seconds.analyse + r.seconds.factor,     r.seconds.solve, r.relative_residual, r.iterations,
-          r.status == Status::converged, solver.bytes(),  resident() - std::min(before, resident())};
+  return {r.seconds.analyse + r.seconds.factor,
+          r.seconds.solve,
+          r.relative_residual,
+          r.iterations,
+          r.status == Status::converged,
+          solver.bytes(),
+          resident() - std::min(before, resident())};
 }
 
 std::vector<PeerRun> run_petsc(const Arguments& arguments, const std::string& file, const std::string& methods,
@@ -153,8 +160,9 @@ std::vector<PeerRun> run_petsc(const Arguments& arguments, const std::string& fi
   const std::string launch =
       ranks > 1 ? fmt::format("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -n {} ", ranks) : "";
   // PETSc's arrays on huge pages too, as krilu's are.
-  const std::string lines = output_of(fmt::format("GLIBC_TUNABLES=glibc.malloc.hugetlb=1 {}{} {} --methods {} --rtol {} --repeat 1 2>/dev/null", launch,
-                                                  arguments.petsc, file, methods, arguments.rtol));
+  const std::string lines = output_of(
+      fmt::format("GLIBC_TUNABLES=glibc.malloc.hugetlb=1 {}{} {} --methods {} --rtol {} --repeat 1 2>/dev/null", launch,
+                  arguments.petsc, file, methods, arguments.rtol));
   std::size_t at = 0;
   while (at < lines.size()) {
     const std::size_t end = std::min(lines.find('\n', at), lines.size());
@@ -249,7 +257,8 @@ Json bench_solve(const Arguments& arguments, const System& s, int threads) {
   return j;
 }
 
-// --- the report -------------------------------------------------------------------------------------------------------
+// --- the report
+// -------------------------------------------------------------------------------------------------------
 
 void print(const Json& report) {
   fmt::print("Machine: {}, {} cores; commit {}; `{}`\n\n", report["machine"]["cpu"].get<std::string>(),
@@ -259,21 +268,23 @@ void print(const Json& report) {
   for (const Json& t : report["triad"])
     fmt::print(" {:.1f} GB/s on {} thread{}", t["gigabytes_per_second"].get<double>(), t["threads"].get<int>(),
                t["threads"] == 1 ? "," : "s\n\n");
-  fmt::print("| y = A x | threads | ms (least to most) | GB/s | of triad | plain CSR, ms |\n|---|--:|--:|--:|--:|--:|\n");
+  fmt::print(
+      "| y = A x | threads | ms (least to most) | GB/s | of triad | plain CSR, ms |\n|---|--:|--:|--:|--:|--:|\n");
   for (const Json& p : report["products"])
     fmt::print("| {} | {} | {:.2f} ({:.2f} to {:.2f}) | {:.1f} | {:.2f} | {:.2f} |\n", p["matrix"].get<std::string>(),
                p["threads"].get<int>(), p["ms"].get<double>(), p["ms_least"].get<double>(), p["ms_most"].get<double>(),
                p["gigabytes_per_second"].get<double>(), p["of_triad"].get<double>(), p["csr_ms"].get<double>());
   for (const Json& s : report["solves"]) {
-    fmt::print("\n**{}**, {} rows, {} core{}: time per iteration over PETSc's bcgs with ilu {:.2f}; whole solve ({}) over the "
-               "best peer's {:.2f}; `bytes()` {} against {} measured\n\n",
-               s["matrix"].get<std::string>(), io::thousands(s["rows"].get<std::int64_t>()), s["threads"].get<int>(),
-               s["threads"] == 1 ? "" : "s", s.value("per_iteration_over_petsc_bcgs_ilu", 0.0),
-               s["whole_is"].get<std::string>(), s.value("whole_over_best_peer", 0.0),
-               io::megabytes(s["bytes"].get<std::size_t>()),
-               io::megabytes(std::size_t(s["measured_bytes"].get<double>())));
-    fmt::print("| | iterations | set-up, s | solve, s | whole, s | ms an iteration | true residual |\n"
-               "|---|--:|--:|--:|--:|--:|--:|\n");
+    fmt::print(
+        "\n**{}**, {} rows, {} core{}: time per iteration over PETSc's bcgs with ilu {:.2f}; whole solve ({}) over the "
+        "best peer's {:.2f}; `bytes()` {} against {} measured\n\n",
+        s["matrix"].get<std::string>(), io::thousands(s["rows"].get<std::int64_t>()), s["threads"].get<int>(),
+        s["threads"] == 1 ? "" : "s", s.value("per_iteration_over_petsc_bcgs_ilu", 0.0),
+        s["whole_is"].get<std::string>(), s.value("whole_over_best_peer", 0.0),
+        io::megabytes(s["bytes"].get<std::size_t>()), io::megabytes(std::size_t(s["measured_bytes"].get<double>())));
+    fmt::print(
+        "| | iterations | set-up, s | solve, s | whole, s | ms an iteration | true residual |\n"
+        "|---|--:|--:|--:|--:|--:|--:|\n");
     for (const Json& r : s["runs"])
       fmt::print("| {} | {}{} | {:.3f} | {:.3f} | {:.3f} | {:.2f} | {:.1e} |\n", r["who"].get<std::string>(),
                  r["iterations"].get<int>(), r["converged"].get<bool>() ? "" : " (not converged)",
@@ -282,9 +293,12 @@ void print(const Json& report) {
   }
   const Json& m = report["medians"];
   fmt::print("\n| median over the systems | | bar |\n|---|--:|--:|\n");
-  fmt::print("| products, all threads, of triad | {:.2f} | at least 0.85 |\n", m["product_of_triad_all_threads"].get<double>());
-  fmt::print("| time per iteration over PETSc's bcgs with ilu, one core | {:.2f} | at most 0.90 |\n", m["per_iteration_one_core"].get<double>());
-  fmt::print("| whole solve over the best peer, a million rows, worst | {:.2f} | at most 1.00 |\n", m["whole_worst_million_rows"].get<double>());
+  fmt::print("| products, all threads, of triad | {:.2f} | at least 0.85 |\n",
+             m["product_of_triad_all_threads"].get<double>());
+  fmt::print("| time per iteration over PETSc's bcgs with ilu, one core | {:.2f} | at most 0.90 |\n",
+             m["per_iteration_one_core"].get<double>());
+  fmt::print("| whole solve over the best peer, a million rows, worst | {:.2f} | at most 1.00 |\n",
+             m["whole_worst_million_rows"].get<double>());
   fmt::print("| bytes() over measured, farthest from 1 | {:.2f} | 0.90 to 1.10 |\n", m["bytes_farthest"].get<double>());
 }
 

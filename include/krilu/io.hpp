@@ -13,10 +13,10 @@ namespace krilu {
 
 /// What a Matrix Market file said of itself, beside the matrix.
 struct MatrixFacts {
-  std::string name;            // file name without folder and ending, or the generator's text
-  std::string declared;        // e.g. "coordinate real symmetric"
-  std::int64_t stored = 0;     // entries in the file
-  std::int64_t duplicates = 0; // entries that were added to an earlier one of the same place
+  std::string name;             // file name without folder and ending, or the generator's text
+  std::string declared;         // e.g. "coordinate real symmetric"
+  std::int64_t stored = 0;      // entries in the file
+  std::int64_t duplicates = 0;  // entries that were added to an earlier one of the same place
 };
 
 struct ReadMatrix {

@@ -11,6 +11,16 @@ namespace krilu::exec {
 
 namespace {
 std::size_t whole_pages(std::size_t bytes) { return (std::max<std::size_t>(bytes, 1) + 4095) / 4096 * 4096; }
+
+/// Device memory is open while this lives, also where a kernel throws.
+class Opened {
+ public:
+  explicit Opened(ProtectedMemory& memory) : memory_(memory) { memory_.open(); }
+  ~Opened() { memory_.close(); }
+
+ private:
+  ProtectedMemory& memory_;
+};
 }  // namespace
 
 ProtectedMemory::~ProtectedMemory() {
@@ -46,18 +56,16 @@ Emulated::Emulated(int threads) : host_(threads), device_(std::make_shared<Devic
 
 void Emulated::synchronise() const {
   ++device_->synchronisations;
-  device_->memory->open();
   Queue work;
   std::swap(work, *device_->queue);
+  const Opened opened(*device_->memory);
   for (const Kernel& kernel : work) kernel(host_);
-  device_->memory->close();
 }
 
 void Emulated::copy(void* to, const void* from, std::size_t bytes) const {
   synchronise();
-  device_->memory->open();
+  const Opened opened(*device_->memory);
   if (bytes) std::memcpy(to, from, bytes);
-  device_->memory->close();
 }
 
 }  // namespace krilu::exec

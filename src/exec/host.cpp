@@ -5,7 +5,6 @@
 
 namespace krilu::exec {
 
-
 int available_threads() {
 #if defined(_OPENMP)
   return omp_get_max_threads();

@@ -134,7 +134,8 @@ class Host {
     close(total);
   }
 
-  /// close(j, sum over i of f(i, j)) for 0 <= j < count(), all columns in one pass over the rows. `most` bounds count().
+  /// close(j, sum over i of f(i, j)) for 0 <= j < count(), all columns in one pass over the rows. `most` bounds
+  /// count().
   template <class F, class Close>
   void reduce_columns(std::size_t n, Index most, Scalar<Index> count, F f, Close close) const {
     using T = std::decay_t<decltype(f(Index{}, Index{}))>;
@@ -143,7 +144,22 @@ class Host {
     std::vector<T>& partial = partial_sums<T>(pieces * std::size_t(most));
     for_each_range(n, [f, &partial, columns, most](Index begin, Index end) {
       T* out = partial.data() + std::size_t(begin) / block * std::size_t(most);
-      for (Index j = 0; j < columns; ++j) {
+      Index j = 0;
+      for (; j + 4 <= columns; j += 4) {  // four at a time: what they share is read once, and no sum waits for itself
+        T s = 0, t = 0, u = 0, v = 0;
+#pragma omp simd reduction(+ : s, t, u, v)
+        for (Index i = begin; i < end; ++i) {
+          s += f(i, j);
+          t += f(i, j + 1);
+          u += f(i, j + 2);
+          v += f(i, j + 3);
+        }
+        out[j] = s;
+        out[j + 1] = t;
+        out[j + 2] = u;
+        out[j + 3] = v;
+      }
+      for (; j < columns; ++j) {
         T s = 0;
 #pragma omp simd reduction(+ : s)
         for (Index i = begin; i < end; ++i) s += f(i, j);
@@ -213,7 +229,8 @@ class Host {
 #else
   [[gnu::noinline]]
 #endif
-  static void run_pieces(const F& f, std::size_t n, std::size_t first, std::size_t last) {
+  static void
+  run_pieces(const F& f, std::size_t n, std::size_t first, std::size_t last) {
     for (std::size_t p = first; p < last; ++p)
       f(static_cast<Index>(p * block), static_cast<Index>(std::min(n, (p + 1) * block)));
   }

@@ -37,9 +37,9 @@ struct Neighbour {
 struct Stencil {
   const char* name;
   int dimensions;
-  bool random_factor;  // w uniform in [0.8, 1.2], else 1
-  double excess;       // diagonal = sum of magnitudes + excess
-  double diagonal;     // fixed where not 0: a Dirichlet problem's
+  bool random_factor;                 // w uniform in [0.8, 1.2], else 1
+  double excess;                      // diagonal = sum of magnitudes + excess
+  double diagonal;                    // fixed where not 0: a Dirichlet problem's
   std::vector<Neighbour> neighbours;  // in ascending column order
 };
 
@@ -74,9 +74,8 @@ const std::vector<Stencil>& stencils() {
       {"convdiff2d", 2, true, 0.05, 0, cross(2, wind)},
       {"convdiff3d", 3, true, 0.05, 0, cross(3, wind)},
       // The wind of convdiff3d over 26 neighbours, each weaker the farther it is.
-      {"convdiff3d27", 3, true, 0.05, 0, cube([](int i, int j, int k) {
-         return (1 - 0.1 * i - 0.3 * k) / (std::abs(i) + std::abs(j) + std::abs(k));
-       })},
+      {"convdiff3d27", 3, true, 0.05, 0,
+       cube([](int i, int j, int k) { return (1 - 0.1 * i - 0.3 * k) / (std::abs(i) + std::abs(j) + std::abs(k)); })},
   };
   return all;
 }
@@ -166,9 +165,10 @@ bool is_generator(std::string_view text) { return text.starts_with(prefix); }
 
 CsrMatrix generate(const std::string& text) {
   const auto usage = [&](const std::string& why) {
-    return Error(fmt::format("'{}': {}. A generator is gen:NAME:SIZE[:SEED], such as gen:convdiff3d:148x148x58; NAME is "
-                             "one of {}",
-                             text, why, fmt::join(stencil_names(), ", ")));
+    return Error(
+        fmt::format("'{}': {}. A generator is gen:NAME:SIZE[:SEED], such as gen:convdiff3d:148x148x58; NAME is "
+                    "one of {}",
+                    text, why, fmt::join(stencil_names(), ", ")));
   };
   if (!is_generator(text)) throw usage("not a generator");
   const auto parts = split(std::string_view(text).substr(prefix.size()), ':');

@@ -51,8 +51,7 @@ void draw(const Picture& p, const std::string& path) {
   for (std::size_t c = 0; c < std::size(colours); ++c)
     s += fmt::format("set linetype {} lc rgb '{}' lw 1.6\n", c + 1, colours[c]);
   if (p.log_y) s += "set logscale y\nset format y '10^{%L}'\n";
-  if (p.panels.size() > 1)
-    s += fmt::format("set multiplot layout {},1\n", p.panels.size());
+  if (p.panels.size() > 1) s += fmt::format("set multiplot layout {},1\n", p.panels.size());
   for (std::size_t k = 0; k < p.panels.size(); ++k) {
     const std::string title = k < p.panel_titles.size() ? p.panel_titles[k] : p.title;
     s += fmt::format("set title {} noenhanced\nset xlabel {} noenhanced\nset ylabel {} noenhanced\n", quoted(title),

@@ -17,8 +17,8 @@ struct Curve {
 struct Picture {
   std::string title, x_label, y_label;
   bool log_y = false;
-  bool steps = false;            // bars side by side in place of lines
-  double target = 0;             // a dashed line there, where positive
+  bool steps = false;  // bars side by side in place of lines
+  double target = 0;   // a dashed line there, where positive
   std::string target_label;
   std::vector<std::vector<Curve>> panels;  // one panel each, one above another
   std::vector<std::string> panel_titles;

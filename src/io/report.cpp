@@ -29,11 +29,16 @@ nlohmann::ordered_json to_json(const Result& r, const SystemFacts& system, const
   j["ordering"] = r.ordering;
   j["device"] = r.device;
   j["threads"] = r.threads;
-  j["asked"] = {{"solver", asked.solver},         {"precond", asked.precond},
-                {"triangular", asked.triangular}, {"ordering", asked.ordering},
-                {"device", asked.device},         {"restart", asked.restart},
-                {"rtol", asked.rtol},             {"atol", asked.atol},
-                {"shift", asked.shift},           {"norm", asked.norm == Norm::openfoam ? "openfoam" : "true2"},
+  j["asked"] = {{"solver", asked.solver},
+                {"precond", asked.precond},
+                {"triangular", asked.triangular},
+                {"ordering", asked.ordering},
+                {"device", asked.device},
+                {"restart", asked.restart},
+                {"rtol", asked.rtol},
+                {"atol", asked.atol},
+                {"shift", asked.shift},
+                {"norm", asked.norm == Norm::openfoam ? "openfoam" : "true2"},
                 {"max_iterations", asked.max_iterations}};
   j["status"] = to_string(r.status);
   j["iterations"] = r.iterations;

@@ -33,13 +33,13 @@ KRILU_INLINE T peek(T* from) {
 
 template <class T>
 struct Control {
-  T target = 0;          // stop at or below this norm of the recurrence's residual
-  T scale = 1;           // history holds norm * scale
+  T target = 0;             // stop at or below this norm of the recurrence's residual
+  T scale = 1;              // history holds norm * scale
   bool magnitudes = false;  // the norm is a sum of magnitudes (OpenFOAM's), else the 2-norm
   int iteration = 0;
   int max_iterations = 0;
   Stop reason = Stop::none;
-  T norm = 0;            // the last one recorded
+  T norm = 0;                 // the last one recorded
   double* history = nullptr;  // max_iterations + 1, seen from both sides
   int* shown_iteration = nullptr;
   double* shown_residual = nullptr;

@@ -28,9 +28,9 @@ struct Criterion {
 struct Outcome {
   Status status = Status::max_iterations;
   int iterations = 0;
-  double residual = 0;        // ||b - A x||_2, true
-  double rhs = 0;             // ||b||_2
-  double initial = 0;         // relative residual of the initial guess, in the criterion's norm
+  double residual = 0;  // ||b - A x||_2, true
+  double rhs = 0;       // ||b||_2
+  double initial = 0;   // relative residual of the initial guess, in the criterion's norm
   std::vector<double> history;
   std::vector<std::string> notes;
 };
@@ -50,9 +50,7 @@ class Driver {
   Outcome run(Method<Space, T>& method, const sparse::Operator<Space, T>& A, precond::Preconditioner<Space, T>& M,
               const exec::Array<T>& b, const exec::Array<T>& x, const Criterion& criterion, Monitor& monitor);
 
-  std::size_t bytes() const {
-    return r_.bytes() + best_.bytes() + sums_.bytes() + control_.bytes() + history_.bytes();
-  }
+  std::size_t bytes() const { return r_.bytes() + best_.bytes() + sums_.bytes() + control_.bytes() + history_.bytes(); }
 
  private:
   /// r = b - A x;  |r| in the 2-norm, and in the criterion's.
@@ -66,12 +64,15 @@ class Driver {
   Norms norms(const exec::Array<T>& vector, bool magnitudes) {
     const auto v = vector.view();
     const auto two = sums_.scalar(0), own = sums_.scalar(1);
-    ex_.reduce(n_, KRILU_FN(Index i) {
-      return exec::Sums<T, 2>{{v[i] * v[i], Control<T>::measure(magnitudes, v[i])}};
-    }, KRILU_FN(exec::Sums<T, 2> s) {
-      two() = s[0];
-      own() = s[1];
-    });
+    ex_.reduce(
+        n_,
+        KRILU_FN(Index i) {
+          return exec::Sums<T, 2>{{v[i] * v[i], Control<T>::measure(magnitudes, v[i])}};
+        },
+        KRILU_FN(exec::Sums<T, 2> s) {
+          two() = s[0];
+          own() = s[1];
+        });
     T s[2];
     ex_.copy_out(s, sums_, 2);
     return {std::sqrt(double(s[0])), magnitudes ? double(s[1]) : std::sqrt(double(s[1]))};
@@ -80,7 +81,8 @@ class Driver {
 
   void copy(const exec::Array<T>& to, const exec::Array<T>& from) {
     const auto out = to.view(), in = from.view();
-    ex_.for_each(n_, KRILU_FN(Index i) { out[i] = in[i]; });
+    ex_.for_each(
+        n_, KRILU_FN(Index i) { out[i] = in[i]; });
   }
 
   Space ex_;
@@ -97,14 +99,19 @@ double Driver<Space, T>::foam_norm_factor(const sparse::Operator<Space, T>& A, c
   const auto xv = x.view(), bv = b.view(), mean = best_.view(), Am = r_.view();
   const auto sum = sums_.scalar(0);
   const auto n = n_;
-  ex_.reduce(n, KRILU_FN(Index i) { return xv[i]; }, KRILU_FN(T total) { sum() = total / T(n); });
-  ex_.for_each(n, KRILU_FN(Index i) { mean[i] = sum(); });
+  ex_.reduce(
+      n, KRILU_FN(Index i) { return xv[i]; }, KRILU_FN(T total) { sum() = total / T(n); });
+  ex_.for_each(
+      n, KRILU_FN(Index i) { mean[i] = sum(); });
   A.apply(mean.data, Am.data);
   A.residual(b.data(), x.data(), mean.data);  // b - A x, so that A x = b - that
-  ex_.reduce(n, KRILU_FN(Index i) {
-    const T Ax = bv[i] - mean[i];
-    return Control<T>::measure(true, Ax - Am[i]) + Control<T>::measure(true, bv[i] - Am[i]);
-  }, KRILU_FN(T total) { sum() = total; });
+  ex_.reduce(
+      n,
+      KRILU_FN(Index i) {
+        const T Ax = bv[i] - mean[i];
+        return Control<T>::measure(true, Ax - Am[i]) + Control<T>::measure(true, bv[i] - Am[i]);
+      },
+      KRILU_FN(T total) { sum() = total; });
   T total;
   ex_.copy_out(&total, sums_, 1);
   return double(total) + 1e-20;  // OpenFOAM's own guard
@@ -124,8 +131,8 @@ Outcome Driver<Space, T>::run(Method<Space, T>& method, const sparse::Operator<S
   Norms now = look(A, b, x, foam);
   const Norms first = now;
   out.initial = now.own / factor;
-  const double target =
-      foam ? std::max(criterion.atol * factor, criterion.rtol * now.own) : std::max(criterion.rtol * out.rhs, criterion.atol);
+  const double target = foam ? std::max(criterion.atol * factor, criterion.rtol * now.own)
+                             : std::max(criterion.rtol * out.rhs, criterion.atol);
 
   double* const history = history_.data();
   history[0] = out.initial;
@@ -155,7 +162,8 @@ Outcome Driver<Space, T>::run(Method<Space, T>& method, const sparse::Operator<S
   if (!done && monitor.interrupted()) finish(Status::interrupted);
   if (!std::isfinite(now.own) || !std::isfinite(out.rhs)) {
     finish(Status::diverged);
-    out.notes.push_back("the norm of the right-hand side or of the first residual is too large for a double: scale the system");
+    out.notes.push_back(
+        "the norm of the right-hand side or of the first residual is too large for a double: scale the system");
   }
 
   while (!done) {

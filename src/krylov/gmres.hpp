@@ -39,7 +39,7 @@ class Gmres final : public Method<Space, T> {
     const auto& A = system.A;
     auto& M = system.M;
     const exec::View<T> x{system.x}, r{system.r}, V = v_.view(), Z = z_.view(), vj = vj_.view(), zj = zj_.view(),
-                        w = w_.view();
+                                                  w = w_.view();
     const exec::View<T> H{small_.data()}, h{H.data + (m + 1) * m}, cosine{h.data + m + 1}, sine{cosine.data + m + 1},
         g{sine.data + m + 1}, y{g.data + m + 1};
     const exec::Scalar<T> beta{y.data + m + 1}, before{y.data + m + 2};
@@ -50,49 +50,60 @@ class Gmres final : public Method<Space, T> {
     ex.once(KRILU_FN() { stop() = 0; });
     ex.repeat_until(stop, [&] {
       // v_0 = r / |r|,  g = |r| e_0
-      ex.reduce(n, KRILU_FN(Index i) { return r[i] * r[i]; }, KRILU_FN(T rr) {
-        beta() = std::sqrt(rr);
-        g[0] = beta();
-        j() = 0;
-        columns() = 1;
-        cycle_done() = 0;
-        if (!(beta() > T(0)) || !(beta() - beta() == T(0))) {
-          beta() = 1;
-          g[0] = 0;
-          columns() = 0;
-          cycle_done() = stop() = control().stop(Stop::breakdown);
-        }
-      });
-      ex.for_each(n, KRILU_FN(Index i) { V[i] = vj[i] = r[i] / beta(); });
+      ex.reduce(
+          n, KRILU_FN(Index i) { return r[i] * r[i]; },
+          KRILU_FN(T rr) {
+            beta() = std::sqrt(rr);
+            g[0] = beta();
+            j() = 0;
+            columns() = 1;
+            cycle_done() = 0;
+            if (!(beta() > T(0)) || !(beta() - beta() == T(0))) {
+              beta() = 1;
+              g[0] = 0;
+              columns() = 0;
+              cycle_done() = stop() = control().stop(Stop::breakdown);
+            }
+          });
+      ex.for_each(
+          n, KRILU_FN(Index i) { V[i] = vj[i] = r[i] / beta(); });
 
       ex.repeat_until(cycle_done, [&] {
         // w = A M^-1 v_j
         M.apply(vj.data, zj.data);
         A.apply(zj.data, w.data);
-        if (flexible) ex.for_each(n, KRILU_FN(Index i) { Z.data[std::size_t(j()) * n + std::size_t(i)] = zj[i]; });
+        if (flexible)
+          ex.for_each(
+              n, KRILU_FN(Index i) { Z.data[std::size_t(j()) * n + std::size_t(i)] = zj[i]; });
 
         // h_k = (w, v_k) for all k <= j;  w = w - sum_k h_k v_k;  |w|
-        ex.reduce_columns(n, m + 1, columns,
-                          KRILU_FN(Index i, Index k) { return w[i] * V.data[std::size_t(k) * n + std::size_t(i)]; },
-                          KRILU_FN(Index k, T wv) { H[j() * (m + 1) + k] = h[k] = wv; });
+        ex.reduce_columns(
+            n, m + 1, columns,
+            KRILU_FN(Index i, Index k) { return w[i] * V.data[std::size_t(k) * n + std::size_t(i)]; },
+            KRILU_FN(Index k, T wv) { H[j() * (m + 1) + k] = h[k] = wv; });
         subtract_projection(n, columns, h, V, w);
-        ex.reduce(n, KRILU_FN(Index i) { return w[i] * w[i]; }, KRILU_FN(T ww) {
-          T projected = 0;
-          for (Index k = 0; k < columns(); ++k) projected += h[k] * h[k];
-          beta() = std::sqrt(ww);
-          before() = std::sqrt(ww + projected);
-          again() = ww < T(0.5) * (ww + projected);
-        });
-        // Once more where less than half of w's square is left: the coefficients add up.
+        ex.reduce(
+            n, KRILU_FN(Index i) { return w[i] * w[i]; },
+            KRILU_FN(T ww) {
+              T projected = 0;
+              for (Index k = 0; k < columns(); ++k) projected += h[k] * h[k];
+              beta() = std::sqrt(ww);
+              before() = std::sqrt(ww + projected);
+              again() = ww < T(0.01) * (ww + projected);
+            });
+        // Once more where less than a tenth of |w| is left, that is, where a digit of orthogonality is lost; the
+        // coefficients add up.
         ex.when(again, [&] {
-          ex.reduce_columns(n, m + 1, columns,
-                            KRILU_FN(Index i, Index k) { return w[i] * V.data[std::size_t(k) * n + std::size_t(i)]; },
-                            KRILU_FN(Index k, T wv) {
-            h[k] = wv;
-            H[j() * (m + 1) + k] += wv;
-          });
+          ex.reduce_columns(
+              n, m + 1, columns,
+              KRILU_FN(Index i, Index k) { return w[i] * V.data[std::size_t(k) * n + std::size_t(i)]; },
+              KRILU_FN(Index k, T wv) {
+                h[k] = wv;
+                H[j() * (m + 1) + k] += wv;
+              });
           subtract_projection(n, columns, h, V, w);
-          ex.reduce(n, KRILU_FN(Index i) { return w[i] * w[i]; }, KRILU_FN(T ww) { beta() = std::sqrt(ww); });
+          ex.reduce(
+              n, KRILU_FN(Index i) { return w[i] * w[i]; }, KRILU_FN(T ww) { beta() = std::sqrt(ww); });
         });
 
         // Rotate the new column of H, and g with it: |g_{j+1}| is the norm of the residual.
@@ -123,7 +134,8 @@ class Gmres final : public Method<Space, T> {
           columns() = k + 2;
         });
         // v_{j+1} = w / |w|
-        ex.for_each(n, KRILU_FN(Index i) { V.data[std::size_t(j()) * n + std::size_t(i)] = vj[i] = w[i] / beta(); });
+        ex.for_each(
+            n, KRILU_FN(Index i) { V.data[std::size_t(j()) * n + std::size_t(i)] = vj[i] = w[i] / beta(); });
       });
 
       // H y = g
@@ -140,10 +152,12 @@ class Gmres final : public Method<Space, T> {
       if (flexible) {
         add_columns(n, j, y, Z, x);
       } else {
-        ex.for_each(n, KRILU_FN(Index i) { w[i] = 0; });
+        ex.for_each(
+            n, KRILU_FN(Index i) { w[i] = 0; });
         add_columns(n, j, y, V, w);
         M.apply(w.data, zj.data);
-        ex.for_each(n, KRILU_FN(Index i) { x[i] += zj[i]; });
+        ex.for_each(
+            n, KRILU_FN(Index i) { x[i] += zj[i]; });
       }
       A.residual(system.b, x.data, r.data);
     });
@@ -158,24 +172,26 @@ class Gmres final : public Method<Space, T> {
   /// w = w - sum over k < columns() of h_k v_k
   void subtract_projection(std::size_t n, exec::Scalar<Index> columns, exec::View<T> h, exec::View<T> V,
                            exec::View<T> w) const {
-    ex_.for_each_range(n, KRILU_FN(Index begin, Index end) {
-      for (Index k = 0; k < columns(); ++k) {
-        const T hk = h[k];
-        const T* const vk = V.data + std::size_t(k) * n;
-        for (Index i = begin; i < end; ++i) w[i] -= hk * vk[i];
-      }
-    });
+    ex_.for_each_range(
+        n, KRILU_FN(Index begin, Index end) {
+          for (Index k = 0; k < columns(); ++k) {
+            const T hk = h[k];
+            const T* const vk = V.data + std::size_t(k) * n;
+            for (Index i = begin; i < end; ++i) w[i] -= hk * vk[i];
+          }
+        });
   }
   /// x = x + sum over k < columns() of y_k z_k
   void add_columns(std::size_t n, exec::Scalar<Index> columns, exec::View<T> y, exec::View<T> Z,
                    exec::View<T> x) const {
-    ex_.for_each_range(n, KRILU_FN(Index begin, Index end) {
-      for (Index k = 0; k < columns(); ++k) {
-        const T yk = y[k];
-        const T* const zk = Z.data + std::size_t(k) * n;
-        for (Index i = begin; i < end; ++i) x[i] += yk * zk[i];
-      }
-    });
+    ex_.for_each_range(
+        n, KRILU_FN(Index begin, Index end) {
+          for (Index k = 0; k < columns(); ++k) {
+            const T yk = y[k];
+            const T* const zk = Z.data + std::size_t(k) * n;
+            for (Index i = begin; i < end; ++i) x[i] += yk * zk[i];
+          }
+        });
   }
 
   Space ex_;

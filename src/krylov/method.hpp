@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface of a Krylov method. A method owns its work space, made once for a number of rows; iterate() runs it from
-// a residual until Control says stop, without returning to the host in between.
+// The interface of a Krylov method. A method owns its work space, made once for a number of rows; iterate() runs it
+// from a residual until Control says stop, without returning to the host in between.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DILU [Pommerell 1992]: M = (E + L) E^-1 (E + U) with A's own triangles, and E such that M and A have the same diagonal:
+// DILU [Pommerell 1992]: M = (E + L) E^-1 (E + U) with A's own triangles, and E such that M and A have the same
+// diagonal:
 //
 //   rd_i = 1 / (a_ii - sum over j < i of a_ij rd_j a_ji)
 //

@@ -9,6 +9,7 @@
 
 #include "exec/emulated.hpp"
 #include "krilu/error.hpp"
+#include "precond/row_walk.hpp"
 
 namespace krilu::precond {
 
@@ -76,6 +77,26 @@ void find_partners(const exec::Host& host, const sparse::PatternView& p, Offset*
   });
 }
 
+/// The first row with an entry, in either triangle, that has no partner; `none` where the pattern is symmetric.
+Index first_unpaired(const sparse::PatternView& p, const Offset* partner, Index none) {
+  std::vector<bool> paired(std::size_t(p.upper.offset[p.slices]), false);
+  Index first = none;
+  for (Index s = 0; s < p.slices; ++s)
+    for (Index i = p.slice_row[s]; i < p.slice_row[s + 1]; ++i)
+      for_row_entries(p, p.lower, s, i - p.slice_row[s], [&](Offset k) {
+        if (partner[k] >= 0)
+          paired[std::size_t(partner[k])] = true;
+        else
+          first = std::min(first, i);
+      });
+  for (Index s = 0; s < p.slices; ++s)
+    for (Index i = p.slice_row[s]; i < p.slice_row[s + 1]; ++i)
+      for_row_entries(p, p.upper, s, i - p.slice_row[s], [&](Offset k) {
+        if (!paired[std::size_t(k)]) first = std::min(first, i);
+      });
+  return first;
+}
+
 }  // namespace
 
 template <class Space, class T>
@@ -93,6 +114,7 @@ DiluForm<Space, T>::DiluForm(const Context<Space>& context, std::shared_ptr<cons
     runner_ = std::make_shared<triangular::SliceRunner>(host, *pattern_, view.lower.column, view.upper.column,
                                                         context.strategy);
     find_partners(host, view, out);
+    if (symmetric_) unpaired_ = first_unpaired(view, out, Trouble::none);
   });
   space_.synchronise();
 }
@@ -104,8 +126,9 @@ std::size_t DiluForm<Space, T>::bytes() const {
 
 template <class Space, class T>
 void DiluForm<Space, T>::forget_trouble() {
-  const Trouble none;
-  space_.copy_in(trouble_, &none, 1);
+  Trouble known;
+  known.asymmetric = unpaired_;
+  space_.copy_in(trouble_, &known, 1);
 }
 
 template <class Space, class T>
@@ -117,9 +140,10 @@ void DiluForm<Space, T>::require_no_trouble() const {
     throw Error(fmt::format("{} needs a symmetric matrix, and row {} is not its column's mirror: use {} instead", name_,
                             named(t.asymmetric), name_ == "dic" ? "dilu" : "ilu0"));
   if (t.zero_pivot != Trouble::none)
-    throw ZeroPivot(fmt::format("{}: zero pivot in row {} (counting from 1): give --shift (0.01, say), another ordering, or "
-                            "--precond jacobi or none",
-                            name_, named(t.zero_pivot)));
+    throw ZeroPivot(
+        fmt::format("{}: zero pivot in row {} (counting from 1): give --shift (0.01, say), another ordering, or "
+                    "--precond jacobi or none",
+                    name_, named(t.zero_pivot)));
 }
 
 template class DiluForm<exec::Host, double>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The form that all incomplete factorisations here share: M = (E + L) E^-1 (E + U), E diagonal, L and U strict triangles.
-// DILU keeps A's own triangles; ILU(0) is the same with updated ones (its usual unit lower factor is L E^-1). Kept as
-// rd = 1/E, which is all that the sweeps read.
+// The form that all incomplete factorisations here share: M = (E + L) E^-1 (E + U), E diagonal, L and U strict
+// triangles. DILU keeps A's own triangles; ILU(0) is the same with updated ones (its usual unit lower factor is L
+// E^-1). Kept as rd = 1/E, which is all that the sweeps read.
 #pragma once
 
 #include <limits>
@@ -44,6 +44,7 @@ class DiluForm : public Preconditioner<Space, T> {
   std::string name_;
   std::function<Index(Index)> caller_row_;
   exec::Array<Offset> partner_;
+  Index unpaired_ = Trouble::none;  // where symmetry is needed: the first row with an entry that has no partner
 };
 
 }  // namespace krilu::precond

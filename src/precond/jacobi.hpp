@@ -31,7 +31,7 @@ class Jacobi final : public Preconditioner<Space, T> {
         rd_.size(),
         KRILU_FN(Index i) {
           rd[i] = T(1) / diagonal[i];
-          return diagonal[i] == T(0) ? Index(1) : Index(0);
+          return vanishes(diagonal[i]) ? Index(1) : Index(0);
         },
         KRILU_FN(Index zeros) { bad() = zeros; });
     Index zeros = 0;
@@ -40,20 +40,25 @@ class Jacobi final : public Preconditioner<Space, T> {
   }
   void apply(const T* r, T* z) override {
     const auto rd = rd_.view();
-    space_.for_each(rd_.size(), KRILU_FN(Index i) { z[i] = r[i] * rd[i]; });
+    space_.for_each(
+        rd_.size(), KRILU_FN(Index i) { z[i] = r[i] * rd[i]; });
   }
   std::size_t bytes() const override { return rd_.bytes() + bad_.bytes(); }
 
  private:
+  /// Zero, or too small to divide by.
+  static KRILU_INLINE bool vanishes(T d) { return (d < 0 ? -d : d) < std::numeric_limits<T>::min(); }
+
   std::string sentence(const sparse::SplitMatrix<T>& a, Index zeros) const {
     std::vector<T> diagonal(a.diagonal.size());
     space_.copy_out(diagonal.data(), a.diagonal, diagonal.size());
     Index first = std::numeric_limits<Index>::max();
     for (std::size_t i = 0; i < diagonal.size(); ++i)
-      if (diagonal[i] == T(0)) first = std::min(first, caller_row_ ? caller_row_(Index(i)) : Index(i));
-    return fmt::format("jacobi: the diagonal is zero or missing in {} row{}, the first is row {} (counting from 1): use "
-                       "--precond none",
-                       zeros, zeros == 1 ? "" : "s", first + 1);
+      if (vanishes(diagonal[i])) first = std::min(first, caller_row_ ? caller_row_(Index(i)) : Index(i));
+    return fmt::format(
+        "jacobi: the diagonal is zero or missing in {} row{}, the first is row {} (counting from 1): use "
+        "--precond none",
+        zeros, zeros == 1 ? "" : "s", first + 1);
   }
 
   Space space_;
@@ -69,7 +74,8 @@ class None final : public Preconditioner<Space, T> {
       : space_(context.space), rows_(std::size_t(pattern->rows())) {}
   void factor(const sparse::SplitMatrix<T>&, double) override {}
   void apply(const T* r, T* z) override {
-    space_.for_each(rows_, KRILU_FN(Index i) { z[i] = r[i]; });
+    space_.for_each(
+        rows_, KRILU_FN(Index i) { z[i] = r[i]; });
   }
   std::size_t bytes() const override { return 0; }
 

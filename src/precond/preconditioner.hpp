@@ -27,8 +27,8 @@ template <class Space, class T>
 class Preconditioner {
  public:
   virtual ~Preconditioner() = default;
-  /// Takes the values of a, which stays alive and unchanged while the preconditioner is applied. `shift` is added to the
-  /// magnitude of each diagonal entry, in units of the row's largest entry. Throws krilu::Error for a zero pivot.
+  /// Takes the values of a, which stays alive and unchanged while the preconditioner is applied. `shift` is added to
+  /// the magnitude of each diagonal entry, in units of the row's largest entry. Throws krilu::Error for a zero pivot.
   virtual void factor(const sparse::SplitMatrix<T>& a, double shift) = 0;
   /// z = M^-1 r, both in the space's memory, distinct. Allocates nothing and does not return to the host.
   virtual void apply(const T* r, T* z) = 0;

@@ -21,10 +21,10 @@ struct Row {
   Maker<Space, T> make;
 };
 
-#define KRILU_PRECOND(CLASS, ...)                                                              \
-  [](const Context<Space>& context, std::shared_ptr<const sparse::SplitPattern> pattern)       \
-      -> std::unique_ptr<Preconditioner<Space, T>> {                                           \
-    return std::make_unique<CLASS<Space, T>>(context, std::move(pattern) __VA_OPT__(, ) __VA_ARGS__); \
+#define KRILU_PRECOND(CLASS, ...)                                                                        \
+  [](const Context<Space>& context,                                                                      \
+     std::shared_ptr<const sparse::SplitPattern> pattern) -> std::unique_ptr<Preconditioner<Space, T>> { \
+    return std::make_unique<CLASS<Space, T>>(context, std::move(pattern) __VA_OPT__(, ) __VA_ARGS__);    \
   }
 
 template <class Space, class T>

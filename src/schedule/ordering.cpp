@@ -8,8 +8,8 @@
 #include <charconv>
 #include <numeric>
 
-#include "krilu/error.hpp"
 #include "base/names.hpp"
+#include "krilu/error.hpp"
 
 namespace krilu::schedule {
 
@@ -83,9 +83,8 @@ Order reverse_cuthill_mckee(const CsrView& g) {
         seen[std::size_t(j)] = placed;
         order.push_back(j);
       }
-      std::sort(order.begin() + std::ptrdiff_t(first), order.end(), [&](Index a, Index b) {
-        return degree(g, a) != degree(g, b) ? degree(g, a) < degree(g, b) : a < b;
-      });
+      std::sort(order.begin() + std::ptrdiff_t(first), order.end(),
+                [&](Index a, Index b) { return degree(g, a) != degree(g, b) ? degree(g, a) < degree(g, b) : a < b; });
     }
   }
   std::reverse(order.begin(), order.end());
@@ -143,7 +142,8 @@ std::vector<Index> partition(const CsrView& g, Index parts) {
   const int status = METIS_PartGraphKway(&n, &constraints, const_cast<idx_t*>(g.offsets), const_cast<idx_t*>(g.columns),
                                          nullptr, nullptr, nullptr, &k, nullptr, nullptr, options, &cut, part.data());
   if (status != METIS_OK)
-    throw Error(fmt::format("METIS could not cut the graph of {} rows into {} parts (status {})", g.rows, parts, status));
+    throw Error(
+        fmt::format("METIS could not cut the graph of {} rows into {} parts (status {})", g.rows, parts, status));
   return part;
 }
 

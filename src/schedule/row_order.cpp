@@ -48,8 +48,7 @@ sparse::RowOrder by_levels(const exec::Host& host, const CsrView& a, const CsrVi
         before += other < own;
         after += other > own;
       }
-      length[std::size_t(i)] =
-          std::uint16_t(std::min(before, most_lengths) << 8 | std::min(after, most_lengths));
+      length[std::size_t(i)] = std::uint16_t(std::min(before, most_lengths) << 8 | std::min(after, most_lengths));
     }
   });
 

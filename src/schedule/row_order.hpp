@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The row order that the solver's storage is built in (sparse::RowOrder): an ordering of the rows, then its levels one
-// after another. Sorting by level changes no factorisation and no triangular solve, since rows that depend on each other
-// keep their sequence; it only makes rows that may be worked on together stand together.
+// after another. Sorting by level changes no factorisation and no triangular solve, since rows that depend on each
+// other keep their sequence; it only makes rows that may be worked on together stand together.
 #pragma once
 
 #include "exec/host.hpp"

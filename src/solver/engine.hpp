@@ -111,14 +111,18 @@ class EngineOn final : public Engine {
  private:
   // The caller's order outside, the solver's inside.
   void copy_in(const exec::Array<T>& to, std::span<const double> from) const {
-    staged([&](double* stage) {
-      for (std::size_t i = 0; i < from.size(); ++i) stage[i] = from[std::size_t(order_.rows[i])];
-    }, to, true);
+    staged(
+        [&](double* stage) {
+          for (std::size_t i = 0; i < from.size(); ++i) stage[i] = from[std::size_t(order_.rows[i])];
+        },
+        to, true);
   }
   void copy_out(std::span<double> to, const exec::Array<T>& from) const {
-    staged([&](const double* stage) {
-      for (std::size_t i = 0; i < to.size(); ++i) to[std::size_t(order_.rows[i])] = stage[i];
-    }, from, false);
+    staged(
+        [&](const double* stage) {
+          for (std::size_t i = 0; i < to.size(); ++i) to[std::size_t(order_.rows[i])] = stage[i];
+        },
+        from, false);
   }
   template <class F>
   void staged(F f, const exec::Array<T>& there, bool in) const {

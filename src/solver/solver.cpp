@@ -37,20 +37,20 @@ void require_options(const Options& o) {
   if (o.threads < 0) throw Error("threads is a whole number from 1, or 0 for all");
   if (!(o.shift >= 0)) throw Error("shift is a number from 0");
   if (o.norm == Norm::openfoam && (o.solver == "gmres" || o.solver == "fgmres"))
-    throw Error(fmt::format("{} knows its residual in the 2-norm only: take cg or bicgstab with --norm openfoam", o.solver));
+    throw Error(
+        fmt::format("{} knows its residual in the 2-norm only: take cg or bicgstab with --norm openfoam", o.solver));
 }
 
 struct Timer {
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
 };
 
 void require_finite(std::span<const double> v, const char* what) {
   for (std::size_t i = 0; i < v.size(); ++i)
     if (!std::isfinite(v[i]))
-      throw Error(fmt::format("{} holds {} in row {} (counting from 1)", what, std::isnan(v[i]) ? "NaN" : "infinity", i + 1));
+      throw Error(
+          fmt::format("{} holds {} in row {} (counting from 1)", what, std::isnan(v[i]) ? "NaN" : "infinity", i + 1));
 }
 
 }  // namespace
@@ -110,7 +110,8 @@ void Solver::Body::choose(const CsrView& a, const sparse::Symmetry& symmetry, co
             symmetric ? "the preconditioner asked for is not a symmetric one" : "the matrix is not symmetric definite");
     else
       chose("solver", plan.method, "gmres",
-            fmt::format("{} rows have no diagonal entry or a zero one, and GMRES cannot break down", diagonal.missing + diagonal.zero));
+            fmt::format("{} rows have no diagonal entry or a zero one, and GMRES cannot break down",
+                        diagonal.missing + diagonal.zero));
   }
   if (plan.precond == "auto") {
     if (!full && options.shift == 0) {
@@ -148,8 +149,8 @@ void Solver::analyse(const CsrView& a) {
   // Orderings and levels are those of the pattern of A + A^T; where A's pattern is symmetric, A serves as it is.
   const bool need_graph = !symmetry.pattern || s.plan.ordering != "natural";
   const CsrMatrix graph = need_graph ? sparse::adjacency(a) : CsrMatrix{};
-  s.engine = s.options.device == "emulated" ? solver::make_emulated_engine(s.options)
-                                            : solver::make_host_engine(s.options);
+  s.engine =
+      s.options.device == "emulated" ? solver::make_emulated_engine(s.options) : solver::make_host_engine(s.options);
   s.engine->analyse(a, need_graph ? graph.view() : a, s.plan);
   if (precond::is_triangular(s.plan.precond))
     s.explanation.push_back(fmt::format("{} levels in {} ordering, stored in slices of {} rows", s.engine->levels(),
@@ -194,6 +195,13 @@ Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* mo
   if (x.size() != n) throw Error(fmt::format("the initial guess has {} entries and the matrix {} rows", x.size(), n));
   require_finite(b, "the right-hand side");
   require_finite(x, "the initial guess");
+  double largest = 0;
+  for (double v : b) largest = std::max(largest, std::abs(v));
+  if (largest > 0 && largest < 1e-150)
+    throw Error(
+        fmt::format("the largest entry of the right-hand side is {:.1e}: squares of such numbers are zero; scale "
+                    "the system",
+                    largest));
 
   // A x = 0 is met by x = 0 alone, and no relative tolerance says when something else is near enough.
   const bool zero = s.options.norm == Norm::true2 && std::all_of(b.begin(), b.end(), [](double v) { return v == 0; });

@@ -13,13 +13,15 @@ namespace krilu {
 
 void require_valid(const CsrView& a) {
   if (a.rows != a.cols)
-    throw Error(fmt::format("the matrix has {} rows and {} columns: a linear system needs a square one", a.rows, a.cols));
+    throw Error(
+        fmt::format("the matrix has {} rows and {} columns: a linear system needs a square one", a.rows, a.cols));
   if (a.rows < 0 || (a.rows > 0 && !a.offsets)) throw Error("the matrix has no row offsets");
   if (a.rows == 0) return;
   if (a.offsets[0] != 0) throw Error(fmt::format("the first row offset is {}: it must be 0", a.offsets[0]));
-  for (Index i = 0; i < a.rows; ++i) {
+  for (Index i = 0; i < a.rows; ++i)  // all of them before any column is read by them
     if (a.offsets[i + 1] < a.offsets[i])
       throw Error(fmt::format("row {}: its offsets descend from {} to {}", i + 1, a.offsets[i], a.offsets[i + 1]));
+  for (Index i = 0; i < a.rows; ++i) {
     Index last = -1;
     for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
       const Index j = a.columns[k];

@@ -23,22 +23,22 @@ CsrMatrix transpose(const CsrView& a);
 CsrMatrix adjacency(const CsrView& a);
 
 struct Symmetry {
-  bool pattern = false;   // a_ij is stored where a_ji is
-  bool values = false;    // and they are equal
-  double largest = 0;     // largest |a_ij - a_ji| over the largest |a_ij|
+  bool pattern = false;  // a_ij is stored where a_ji is
+  bool values = false;   // and they are equal
+  double largest = 0;    // largest |a_ij - a_ji| over the largest |a_ij|
 };
 /// A square matrix only. One serial pass, one cursor a row.
 Symmetry symmetry(const CsrView& a);
 
 struct DiagonalFacts {
-  Index missing = 0;          // rows whose diagonal is not stored
-  Index zero = 0;             // rows whose stored diagonal is zero
-  Index first_bad = -1;       // the first such row, 0-based, or -1
-  Index empty_rows = 0;       // rows without any entry
-  Index first_empty = -1;     // the first such row
-  Index dominant_rows = 0;    // rows with |a_ii| >= sum over j != i of |a_ij|
-  double least_dominance = 0; // the least |a_ii| / sum |a_ij|; infinity where no row has other entries
-  Index negative = 0;         // rows with a negative diagonal
+  Index missing = 0;           // rows whose diagonal is not stored
+  Index zero = 0;              // rows whose stored diagonal is zero
+  Index first_bad = -1;        // the first such row, 0-based, or -1
+  Index empty_rows = 0;        // rows without any entry
+  Index first_empty = -1;      // the first such row
+  Index dominant_rows = 0;     // rows with |a_ii| >= sum over j != i of |a_ij|
+  double least_dominance = 0;  // the least |a_ii| / sum |a_ij|; infinity where no row has other entries
+  Index negative = 0;          // rows with a negative diagonal
 };
 DiagonalFacts diagonal_facts(const CsrView& a);
 

@@ -15,9 +15,10 @@ Ell to_ell(const CsrView& a) {
   for (Index i = 0; i < a.rows; ++i) e.width = std::max(e.width, a.offsets[i + 1] - a.offsets[i]);
   const std::int64_t entries = std::int64_t(e.width) * a.rows;
   if (entries > std::numeric_limits<Offset>::max())
-    throw Error(fmt::format("ELL would hold {} entries, its longest row having {}: take CSR for rows of such different "
-                            "lengths",
-                            entries, e.width));
+    throw Error(
+        fmt::format("ELL would hold {} entries, its longest row having {}: take CSR for rows of such different "
+                    "lengths",
+                    entries, e.width));
   e.column.resize(std::size_t(entries));
   e.value.resize(std::size_t(entries));
   for (Index i = 0; i < a.rows; ++i) {

@@ -34,9 +34,10 @@ Ldu to_ldu(const CsrView& a) {
   const std::vector<Index> last(first.begin() + 1, first.end());
   m.lower.resize(m.upper.size());
   const auto refuse = [](Index i, Index j) {
-    throw Error(fmt::format("entry ({}, {}) has no partner across the diagonal: face addressing needs a symmetric "
-                            "pattern",
-                            i + 1, j + 1));
+    throw Error(
+        fmt::format("entry ({}, {}) has no partner across the diagonal: face addressing needs a symmetric "
+                    "pattern",
+                    i + 1, j + 1));
   };
   for (Index i = 0; i < a.rows; ++i)
     for (Offset k = a.offsets[i]; k < a.offsets[i + 1] && a.columns[k] < i; ++k) {

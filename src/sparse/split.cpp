@@ -17,11 +17,14 @@ namespace {
 
 struct Lengths {
   Buffer<Index> lower, upper;  // of each place
+  std::int64_t entries = 0;    // all of them
 };
 
 Lengths count_entries(const exec::Host& host, const CsrView& a, const RowOrder& order) {
-  Lengths n{Buffer<Index>(std::size_t(a.rows)), Buffer<Index>(std::size_t(a.rows))};
+  Lengths n{Buffer<Index>(std::size_t(a.rows)), Buffer<Index>(std::size_t(a.rows)), 0};
+  std::atomic<std::int64_t> entries{0};
   host.for_each_range(std::size_t(a.rows), [&](Index begin, Index end) {
+    std::int64_t counted = 0;
     for (Index i = begin; i < end; ++i) {
       const Index row = order.rows[std::size_t(i)];
       Index lower = 0, upper = 0;
@@ -32,8 +35,11 @@ Lengths count_entries(const exec::Host& host, const CsrView& a, const RowOrder& 
       }
       n.lower[std::size_t(i)] = lower;
       n.upper[std::size_t(i)] = upper;
+      counted += lower + upper;
     }
+    entries += counted;
   });
+  n.entries = entries;
   return n;
 }
 
@@ -98,7 +104,7 @@ SplitPattern::SplitPattern(const exec::Host& host, const CsrView& a, const RowOr
   Slices s;
   const auto padded = [&](int h) {
     if (!cut(order, n, h, s)) return std::numeric_limits<double>::infinity();
-    return double(s.lower.back() + std::int64_t(s.upper.back())) / std::max(1.0, double(a.nnz() - a.rows));
+    return double(s.lower.back() + std::int64_t(s.upper.back())) / std::max(1.0, double(n.entries));
   };
   height_ = 1;
   for (int h : {8, 4})

@@ -2,10 +2,10 @@
 // The solver's own storage: A = L + D + U, the strict triangles in sliced ELL, rows in the solver's order.
 //
 // A slice holds up to `height` consecutive rows; its entries stand column by column of the slice, so that one vector
-// instruction works on all its rows: entry k of lane q is at offset[slice] + k*height + q. Height 1 is CSR. Slices never
-// cross a level, so that the rows of one do not depend on each other; rows of a level are sorted by length, so that
-// little is padded. Products with A and triangular solves read the same arrays: nothing is stored twice.
-// Source of sliced ELL: Monakov, Lokhmotov, Avetisyan (2010). Cost of y = A x: 12 bytes a nonzero, 20 bytes a row.
+// instruction works on all its rows: entry k of lane q is at offset[slice] + k*height + q. Height 1 is CSR. Slices
+// never cross a level, so that the rows of one do not depend on each other; rows of a level are sorted by length, so
+// that little is padded. Products with A and triangular solves read the same arrays: nothing is stored twice. Source of
+// sliced ELL: Monakov, Lokhmotov, Avetisyan (2010). Cost of y = A x: 12 bytes a nonzero, 20 bytes a row.
 #pragma once
 
 #include <cstdint>
@@ -51,13 +51,13 @@ struct SplitView {
 };
 
 /// The row order that a pattern is built in. `rows[k]` is the caller's row at place k; `group` cuts the places into
-/// runs that slices do not cross (levels, or any length that keeps neighbours near). Entries of a row stand in ascending
-/// `rank` (empty: in the caller's order), which is the order of elimination.
+/// runs that slices do not cross (levels, or any length that keeps neighbours near). Entries of a row stand in
+/// ascending `rank` (empty: in the caller's order), which is the order of elimination.
 struct RowOrder {
   std::vector<Index> rows;
-  std::vector<Index> place;   // inverse of rows
-  std::vector<Index> group;   // offsets, groups + 1
-  std::vector<Index> rank;    // of the caller's rows; empty: natural
+  std::vector<Index> place;     // inverse of rows
+  std::vector<Index> group;     // offsets, groups + 1
+  std::vector<Index> rank;      // of the caller's rows; empty: natural
   bool keeps_sequence = false;  // rows that share an entry stand in the sequence of their ranks, as in level order
 
   /// Negative, zero or positive where the caller's `column` stands before, at or after `row`.
@@ -67,7 +67,8 @@ struct RowOrder {
   }
 };
 
-/// The pattern of A in a given row order. Immutable once built; shared by the matrix and by factors of the same pattern.
+/// The pattern of A in a given row order. Immutable once built; shared by the matrix and by factors of the same
+/// pattern.
 class SplitPattern {
  public:
   /// height 0: the tallest of 8, 4 and 1 that pads at most a fifth.
@@ -123,8 +124,8 @@ struct SplitMatrix {
   std::size_t bytes() const { return lower.bytes() + diagonal.bytes() + upper.bytes(); }
 };
 
-/// Values of a over the pattern, in host memory. A missing diagonal is zero. Throws krilu::Error, naming the caller's row,
-/// for NaN or infinity.
+/// Values of a over the pattern, in host memory. A missing diagonal is zero. Throws krilu::Error, naming the caller's
+/// row, for NaN or infinity.
 template <class T>
 SplitMatrix<T> fill_values(const exec::Host& host, std::shared_ptr<const SplitPattern> pattern, const CsrView& a,
                            const RowOrder& order);

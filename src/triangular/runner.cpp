@@ -105,7 +105,8 @@ void SliceRunner::settle() const {
 std::string SliceRunner::seen() const {
   std::string text;
   for (const Candidate& c : candidates_)
-    if (c.trials > 0) text += fmt::format("{}{} {:.3f} ms", text.empty() ? "" : ", ", to_string(c.strategy), 1e3 * c.best);
+    if (c.trials > 0)
+      text += fmt::format("{}{} {:.3f} ms", text.empty() ? "" : ", ", to_string(c.strategy), 1e3 * c.best);
   return text;
 }
 

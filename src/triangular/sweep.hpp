@@ -58,9 +58,8 @@ template <class T>
 void solve_dilu_form(const SliceRunner& runner, const sparse::SplitView<T>& a, const T* d, const T* r, T* z) {
   sparse::with_height(a.pattern.height, [&](auto h) {
     constexpr int H = decltype(h)::value;
-    runner.both(
-        [=](Index s) { solve_slice<H, Diagonal::reciprocal>(a.pattern, a.pattern.lower, a.lower, s, d, r, z); },
-        [=](Index s) { solve_slice<H, Diagonal::dilu>(a.pattern, a.pattern.upper, a.upper, s, d, r, z); });
+    runner.both([=](Index s) { solve_slice<H, Diagonal::reciprocal>(a.pattern, a.pattern.lower, a.lower, s, d, r, z); },
+                [=](Index s) { solve_slice<H, Diagonal::dilu>(a.pattern, a.pattern.upper, a.upper, s, d, r, z); });
   });
 }
 

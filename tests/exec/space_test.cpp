@@ -51,7 +51,8 @@ TYPED_TEST(SpaceTest, ForEachMeetsEveryRowOnce) {
       const auto space = make_space<TypeParam>(threads);
       const auto a = to_device(space, std::vector<Index>(n + 1, 0));
       const auto v = a.view();
-      space.for_each(n, KRILU_FN(Index i) { v[i] += i + 1; });
+      space.for_each(
+          n, KRILU_FN(Index i) { v[i] += i + 1; });
       const std::vector<Index> seen = to_host(space, a);
       for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(seen[i], Index(i) + 1) << n << " rows, " << threads << " threads";
       EXPECT_EQ(seen[n], 0) << "a row behind the last";
@@ -64,9 +65,10 @@ TYPED_TEST(SpaceTest, RangesCoverTheRowsWithoutOverlap) {
       const auto space = make_space<TypeParam>(threads);
       const auto a = to_device(space, std::vector<int>(n + 1, 0));
       const auto v = a.view();
-      space.for_each_range(n, KRILU_FN(Index begin, Index end) {
-        for (Index i = begin; i < end; ++i) ++v[i];
-      });
+      space.for_each_range(
+          n, KRILU_FN(Index begin, Index end) {
+            for (Index i = begin; i < end; ++i) ++v[i];
+          });
       std::vector<int> expected(n + 1, 1);
       expected[n] = 0;
       EXPECT_EQ(to_host(space, a), expected) << n << " rows, " << threads << " threads";
@@ -90,9 +92,14 @@ std::vector<double> sums(int threads, std::size_t n) {
   const auto ws = to_device(space, std::vector<double>(n, 0.0));
   const auto out = to_device(space, std::vector<double>(6, 99.0));
   const auto x = xs.view(), y = ys.view(), w = ws.view(), to = out.view();
-  space.reduce(n, KRILU_FN(Index i) { return x[i] * y[i]; }, KRILU_FN(double s) { to[0] = s; });
   space.reduce(
-      n, KRILU_FN(Index i) { return Sums<double, 2>{{x[i] * x[i], x[i]}}; }, KRILU_FN(const Sums<double, 2>& s) {
+      n, KRILU_FN(Index i) { return x[i] * y[i]; }, KRILU_FN(double s) { to[0] = s; });
+  space.reduce(
+      n,
+      KRILU_FN(Index i) {
+        return Sums<double, 2>{{x[i] * x[i], x[i]}};
+      },
+      KRILU_FN(const Sums<double, 2>& s) {
         to[1] = s[0];
         to[2] = s[1];
       });
@@ -140,7 +147,8 @@ TYPED_TEST(SpaceTest, SumsOfIntegers) {
   const auto space = make_space<TypeParam>();
   const auto out = to_device(space, std::vector<Index>(1, -1));
   const auto to = out.scalar();
-  space.reduce(n, KRILU_FN(Index i) { return Index(i % 3 == 0); }, KRILU_FN(Index s) { to() = s; });
+  space.reduce(
+      n, KRILU_FN(Index i) { return Index(i % 3 == 0); }, KRILU_FN(Index s) { to() = s; });
   EXPECT_EQ(to_host(space, out)[0], Index((n + 2) / 3));
 }
 
@@ -218,7 +226,8 @@ TYPED_TEST(SpaceTest, RepetitionsNest) {
       stop_inner() = 0;
     });
     space.repeat_until(stop_inner, [&] {
-      space.for_each(n, KRILU_FN(Index k) { v[k] += i(); });
+      space.for_each(
+          n, KRILU_FN(Index k) { v[k] += i(); });
       space.once(KRILU_FN() { stop_inner() = ++j() == i(); });
     });
     space.once(KRILU_FN() { stop() = i() == 6; });

@@ -112,47 +112,60 @@ TEST_P(Stopping, CgBreaksDownOnAnIndefiniteMatrix) {
 // --- numbers that leave the range ----------------------------------------------------------------------------------
 
 TEST_P(Stopping, ProductsThatOverflowEndWithTheBestFiniteAnswer) {
-  // A v is finite and (A v, A v) is not; in CG (p, A p) is not.
-  CsrMatrix a = generate("gen:poisson2d:5x5");
-  for (double& v : a.values) v *= 1e200;
-  for (const double size : {1.0, 1e120})
-    for (const char* method : {"cg", "bicgstab", "gmres"}) {
-      SCOPED_TRACE(std::string(method) + " " + std::to_string(size));
+  // Of finite vectors (A v, A v) is infinite, or (p, A p), which makes CG's step zero for good.
+  for (const auto& [scale, size] : {std::pair{1e200, 1.0}, {1e200, 1e120}, {1e100, 1e120}})
+    for (const std::string method : {"cg", "bicgstab", "gmres"}) {
+      SCOPED_TRACE(method + " " + std::to_string(std::log10(scale)) + " " + std::to_string(std::log10(size)));
+      CsrMatrix a = generate("gen:poisson2d:5x5");
+      for (double& v : a.values) v *= scale;
       std::vector<double> b = test::random_values(25, 3);
       for (double& v : b) v *= size;
       const Solved s = solve_zero(a, b, options(method, "none"));
       for (double v : s.x) EXPECT_TRUE(std::isfinite(v));
       EXPECT_TRUE(std::isfinite(s.r.relative_residual));
       EXPECT_LE(s.r.relative_residual, 1.0);
+      EXPECT_LT(s.r.iterations, 200);
       EXPECT_EQ(s.r.status == Status::converged, s.r.relative_residual <= 1e-8);
-      if (std::string(method) != "cg" || size > 1) {
-        EXPECT_TRUE(s.r.status == Status::breakdown || s.r.status == Status::diverged);
-      }
+      const bool overflows = method == "cg" ? size > 1 : method == "gmres" ? scale == 1e200 : true;
+      EXPECT_EQ(s.r.status == Status::breakdown || s.r.status == Status::diverged, overflows) << to_string(s.r.status);
     }
 }
 
-TEST_P(Stopping, GrowthToInfinityEndsAsDivergedWithTheGuess) {
-  // CG has no business on this matrix: its residual grows until it is infinite.
+TEST_P(Stopping, AnInfiniteResidualEndsAsDivergedWithTheGuess) {
+  // The first step is 1e170 long, and the square of what it leaves is infinite.
+  const CsrMatrix a = from_dense({{1e-170, 1}, {-1, 1e-170}});
+  const std::vector<double> b{1, 0};
+  for (const char* method : {"cg", "bicgstab"}) {
+    SCOPED_TRACE(method);
+    const Solved s = solve_zero(a, b, options(method, "none"));
+    EXPECT_EQ(s.r.status, Status::diverged);
+    EXPECT_EQ(s.r.iterations, 2) << "one, and one more after the restart";
+    EXPECT_EQ(s.x, (std::vector<double>{0, 0}));
+    expect_honest(a, b, s);
+  }
+}
+
+TEST_P(Stopping, GrowthIsCalledDivergedAndTheGuessReturned) {
+  // CG has no business on this matrix: its residual grows.
   const CsrMatrix a = from_dense({{1, 3, 0, 0}, {-3, 1, 3, 0}, {0, -3, 1, 3}, {0, 0, -3, 1}});
   const std::vector<double> b{1, 2, 3, 4}, x0{0.5, -0.5, 0.25, 0.125};
   Options o = options("cg", "none");
-  o.max_iterations = 100000;
-  const Solved s = solve_from(a, b, x0, o);
-  EXPECT_EQ(s.r.status, Status::diverged);
-  EXPECT_LT(s.r.iterations, 100000);
-  EXPECT_EQ(s.x, x0);
-  expect_honest(a, b, s);
-  EXPECT_GT(*std::max_element(s.r.history.begin(), s.r.history.end()), 1e100);
-
-  // Cut short while it grows, it is called the same and the guess comes back.
-  o.max_iterations = 12;
-  const Solved early = solve_from(a, b, x0, o);
-  ASSERT_GT(early.r.history[11], 1e3 * early.r.history[0]);
-  EXPECT_EQ(early.r.status, Status::diverged);
-  EXPECT_EQ(early.r.iterations, 12);
-  EXPECT_EQ(early.x, x0);
-  expect_honest(a, b, early);
-  EXPECT_EQ(early.r.history.back(), early.r.relative_residual);
+  o.max_iterations = 2000;
+  const Solved whole = solve_from(a, b, x0, o);
+  const auto grown = std::find_if(whole.r.history.begin(), whole.r.history.end(),
+                                  [&](double h) { return h > 2e3 * whole.r.history[0]; });
+  ASSERT_NE(grown, whole.r.history.end());
+  for (const bool far : {false, true}) {
+    o.max_iterations = far ? int(grown - whole.r.history.begin()) : 1;
+    const Solved s = solve_from(a, b, x0, o);
+    EXPECT_EQ(s.r.status, far ? Status::diverged : Status::max_iterations);
+    EXPECT_EQ(s.r.iterations, o.max_iterations);
+    EXPECT_EQ(s.r.history.back(), s.r.relative_residual);
+    if (far) {
+      EXPECT_EQ(s.x, x0);
+    }
+    expect_honest(a, b, s);
+  }
 }
 
 TEST_P(Stopping, ARightHandSideWhoseNormOverflowsIsNotCalledSolved) {
@@ -183,11 +196,11 @@ TEST_P(Stopping, AToleranceBelowRoundingStagnates) {
 }
 
 TEST_P(Stopping, ConvergedIsSaidOfTheTrueResidual) {
-  // Scaled rows 12 orders of magnitude apart: the recurrence and the truth part ways.
+  // Rows scaled up to 4 orders of magnitude apart: the recurrence and the truth part ways near 1e-13.
   CsrMatrix a = generate("gen:convdiff2d:20x20");
   for (Index i = 0; i < a.rows; ++i)
     for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k)
-      a.values[std::size_t(k)] *= std::pow(10.0, i % 5 * 3);
+      a.values[std::size_t(k)] *= std::pow(10.0, i % 5);
   const auto b = test::random_values(400, 6);
   int converged = 0;
   for (const char* method : {"bicgstab", "gmres"})
@@ -195,7 +208,7 @@ TEST_P(Stopping, ConvergedIsSaidOfTheTrueResidual) {
       SCOPED_TRACE(std::string(method) + " " + std::to_string(-std::log10(rtol)));
       const Solved s = solve_zero(a, b, options(method, "dilu", rtol));
       const double truth = test::true_residual(a, s.x, b);
-      EXPECT_NEAR(s.r.relative_residual, truth, 1e-6 * truth + 1e-15);
+      EXPECT_NEAR(s.r.relative_residual, truth, 1e-6 * truth + 1e-12);
       EXPECT_EQ(s.r.status == Status::converged, s.r.relative_residual <= rtol);
       converged += s.r.status == Status::converged;
     }
@@ -235,7 +248,7 @@ TEST_P(Stopping, IterationsAreLimited) {
 }
 
 TEST_P(Stopping, AnIterateWorseThanTheGuessIsNotReturned) {
-  // BiCGStab's first steps from here go up; each time the guess is the best that was looked at.
+  // CG's first steps from here go up; the guess is then the best that was looked at.
   const CsrMatrix a = from_dense({{0.1, 2, 0}, {-2, 0.1, 2}, {0, -2, 0.1}});
   const std::vector<double> b{1, 1, 1}, x0{0.2, 0.1, 0.3};
   const double before = test::true_residual(a, x0, b);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Levels of triangular matrices: patterns whose levels are known by hand, the definition (a row's level is one more than
-// the highest that it depends on) row by row on random ones, and the two algorithms of the paper against each other for
-// teams of one to four, both triangles, natural and random order.
+// Levels of triangular matrices: patterns whose levels are known by hand, the definition (a row's level is one more
+// than the highest that it depends on) row by row on random ones, and the two algorithms of the paper against each
+// other for teams of one to four, both triangles, natural and random order.
 #include "schedule/levels.hpp"
 
 #include <numeric>

@@ -14,7 +14,8 @@ namespace {
 
 using namespace schedule;
 
-const std::vector<std::string> all_names{"rcm", "multicolour", "metis", "metis:1", "metis:2", "metis:7", "metis:100000"};
+const std::vector<std::string> all_names{"rcm",     "multicolour", "metis",       "metis:1",
+                                         "metis:2", "metis:7",     "metis:100000"};
 
 void expect_permutation(const Order& order, Index n) {
   std::vector<Index> sorted = order;
@@ -103,7 +104,8 @@ TEST(Multicolour, NeighboursDifferAndColoursAreFew) {
         ASSERT_NE(colour[std::size_t(i)], colour[std::size_t(j)]) << "rows " << i << " and " << j;
         if (j < i) earlier.insert(colour[std::size_t(j)]);
       }
-      for (Index c = 0; c < colour[std::size_t(i)]; ++c) ASSERT_TRUE(earlier.count(c)) << "row " << i << " took a later colour";
+      for (Index c = 0; c < colour[std::size_t(i)]; ++c)
+        ASSERT_TRUE(earlier.count(c)) << "row " << i << " took a later colour";
     }
     EXPECT_EQ(Index(used.size()), count);
     EXPECT_LE(count, most + 1);
@@ -175,7 +177,8 @@ std::string refusal(const std::string& name) {
 TEST(OrderingNames, AreKnownOrGetASentence) {
   for (const std::string& name : ordering_names()) EXPECT_EQ(refusal(name), "accepted");
   for (const std::string& name : all_names) EXPECT_EQ(refusal(name), "accepted");
-  EXPECT_EQ(refusal("rmc"), "unknown ordering 'rmc': did you mean 'rcm'? It is one of natural, rcm, multicolour, metis");
+  EXPECT_EQ(refusal("rmc"),
+            "unknown ordering 'rmc': did you mean 'rcm'? It is one of natural, rcm, multicolour, metis");
   for (const char* name : {"metis:", "metis:0", "metis:-3", "metis:4x", "metis: 4", "metis:1e3", "metis:99999999999"})
     EXPECT_EQ(refusal(name), std::string("ordering '") + name + "': PARTS in metis:PARTS is a whole number from 1");
   EXPECT_NE(refusal("metis4"), "accepted");

@@ -111,8 +111,7 @@ TEST(Adjacency, IsThePatternOfTheSumWithoutTheDiagonal) {
   for (bool symmetric : {false, true})
     for (std::uint64_t seed : {6, 7}) {
       const Index n = 40;
-      const CsrMatrix a =
-          random_matrix({.rows = n, .per_row = 3, .symmetric_pattern = symmetric, .seed = seed});
+      const CsrMatrix a = random_matrix({.rows = n, .per_row = 3, .symmetric_pattern = symmetric, .seed = seed});
       const CsrMatrix g = sparse::adjacency(a);
       EXPECT_EQ(g.values.size(), 0u);
       const Dense d = to_dense(a);
@@ -208,14 +207,14 @@ TEST(PatternHash, TellsPatternsApart) {
   values.values[2] = 17;
   EXPECT_EQ(hash(values), hash(a)) << "values are no part of a pattern";
   const std::vector<CsrMatrix> others{
-      csr(4, {0, 1, 2, 3, 4}, {0, 1, 2, 3}),           // an entry less
-      csr(4, {0, 3, 4, 5, 6}, {0, 1, 2, 1, 2, 3}),     // an entry more
-      csr(4, {0, 2, 3, 4, 5}, {0, 2, 1, 2, 3}),        // another column
-      csr(4, {0, 1, 3, 4, 5}, {0, 1, 1, 2, 3}),        // the same columns, cut elsewhere
-      csr(4, {0, 1, 3, 4, 5}, {0, 0, 1, 2, 3}),        // the transpose
-      csr(4, {0, 2, 3, 4, 4}, {0, 1, 1, 2}),           // an empty last row
-      csr(5, {0, 2, 3, 4, 5, 5}, {0, 1, 1, 2, 3}),     // an empty row more
-      csr(4, {0, 1, 2, 4, 5}, {1, 0, 1, 2, 3}),        // rows exchanged
+      csr(4, {0, 1, 2, 3, 4}, {0, 1, 2, 3}),        // an entry less
+      csr(4, {0, 3, 4, 5, 6}, {0, 1, 2, 1, 2, 3}),  // an entry more
+      csr(4, {0, 2, 3, 4, 5}, {0, 2, 1, 2, 3}),     // another column
+      csr(4, {0, 1, 3, 4, 5}, {0, 1, 1, 2, 3}),     // the same columns, cut elsewhere
+      csr(4, {0, 1, 3, 4, 5}, {0, 0, 1, 2, 3}),     // the transpose
+      csr(4, {0, 2, 3, 4, 4}, {0, 1, 1, 2}),        // an empty last row
+      csr(5, {0, 2, 3, 4, 5, 5}, {0, 1, 1, 2, 3}),  // an empty row more
+      csr(4, {0, 1, 2, 4, 5}, {1, 0, 1, 2, 3}),     // rows exchanged
   };
   for (std::size_t k = 0; k < others.size(); ++k) {
     EXPECT_NE(hash(others[k]), hash(a)) << "pattern " << k;

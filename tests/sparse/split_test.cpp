@@ -238,11 +238,13 @@ TYPED_TEST(SplitTest, ProductsAreTheSameBitsForAnyTeam) {
       if (threads == 1) {
         y1 = s.out(ys);
         r1 = s.out(rs);
-        EXPECT_LT(difference(r1, [&] {
-                    std::vector<double> r(6000);
-                    sparse::residual(exec::Host(1), a, x.data(), b.data(), r.data());
-                    return r;
-                  }()), 1e-14);
+        EXPECT_LT(difference(r1,
+                             [&] {
+                               std::vector<double> r(6000);
+                               sparse::residual(exec::Host(1), a, x.data(), b.data(), r.data());
+                               return r;
+                             }()),
+                  1e-14);
       }
       EXPECT_EQ(bits(s.out(ys)), bits(y1)) << threads << " threads, height " << height;
       EXPECT_EQ(bits(s.out(rs)), bits(r1)) << threads << " threads, height " << height;

@@ -51,10 +51,10 @@ std::vector<double> dense_solve(const Dense& a, const std::vector<double>& b);
 
 struct RandomPattern {
   Index rows = 100;
-  double per_row = 5;             // off-diagonal entries a row, on average
+  double per_row = 5;  // off-diagonal entries a row, on average
   bool symmetric_pattern = true;
   bool symmetric_values = false;
-  double dominance = 1.2;         // |a_ii| over the sum of the row's other magnitudes
+  double dominance = 1.2;  // |a_ii| over the sum of the row's other magnitudes
   std::uint64_t seed = 1;
 };
 /// A random square matrix with a full diagonal; entries uniform in [-1, 1] off the diagonal.
@@ -64,11 +64,11 @@ std::vector<double> random_values(std::size_t n, std::uint64_t seed);
 /// ||b - A x||_2 / ||b||_2 in long double.
 double true_residual(const CsrView& a, const std::vector<double>& x, const std::vector<double>& b);
 
-/// A real matrix by its path below the folder of matrices (KRILU_MATRICES, else shared/matrices beside the checkout), or
-/// an empty path where there is none: the test then says that it was skipped.
+/// A real matrix by its path below the folder of matrices (KRILU_MATRICES, else shared/matrices beside the checkout),
+/// or an empty path where there is none: the test then says that it was skipped.
 std::filesystem::path real_matrix(const std::string& below);
-#define KRILU_REQUIRE_MATRIX(path, below)                                                       \
-  const std::filesystem::path path = krilu::test::real_matrix(below);                           \
+#define KRILU_REQUIRE_MATRIX(path, below)                             \
+  const std::filesystem::path path = krilu::test::real_matrix(below); \
   if (path.empty()) GTEST_SKIP() << "real matrix " << below << " is not at hand (KRILU_MATRICES)"
 
 /// A folder for one test, removed at its end.

@@ -1,0 +1,508 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# The command krilu as a person or a script runs it: exit statuses, sentences, JSON, pictures, solutions checked against
+# the matrix in Python, and what it does with bad files, a full disk and Ctrl-C. Argument 1: the command's path.
+import gzip
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+COMMAND = None
+BANNER = "%%MatrixMarket matrix coordinate real general\n"
+FULL = "/dev/full"
+SUBCOMMANDS = ("solve", "info", "compare")
+
+
+def poisson(n):
+    """The tridiagonal matrix 2, -1 as entries {(row, column): value}, from 0."""
+    entries = {}
+    for i in range(n):
+        entries[i, i] = 2.0
+        if i > 0:
+            entries[i, i - 1] = -1.0
+        if i + 1 < n:
+            entries[i, i + 1] = -1.0
+    return entries
+
+
+def unsymmetric(n):
+    entries = poisson(n)
+    for i in range(n - 1):
+        entries[i, i + 1] = -0.5
+    return entries
+
+
+def matrix_text(n, entries):
+    lines = ["%d %d %r\n" % (i + 1, j + 1, v) for (i, j), v in sorted(entries.items())]
+    return BANNER + "%d %d %d\n" % (n, n, len(lines)) + "".join(lines)
+
+
+def vector_text(values):
+    return "%%%%MatrixMarket matrix array real general\n%d 1\n%s" % (len(values), "".join("%r\n" % v for v in values))
+
+
+def read_vector(path):
+    with open(path) as f:
+        lines = [line for line in f if not line.startswith("%")]
+    rows, columns = map(int, lines[0].split())
+    values = [float(line) for line in lines[1:]]
+    assert columns == 1 and rows == len(values), (rows, columns, len(values))
+    return values
+
+
+def relative_residual(entries, x, b):
+    r = list(b)
+    for (i, j), v in entries.items():
+        r[i] -= v * x[j]
+    return math.sqrt(math.fsum(v * v for v in r) / math.fsum(v * v for v in b))
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="krilu-command-")
+        self.addCleanup(shutil.rmtree, self.folder, True)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "wb") as f:
+            f.write(text if isinstance(text, bytes) else text.encode())
+        return self.path(name)
+
+    def run_command(self, *arguments, **more):
+        return subprocess.run([COMMAND] + list(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              universal_newlines=True, timeout=120, cwd=self.folder, **more)
+
+    def good(self, *arguments, status=0):
+        done = self.run_command(*arguments)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        self.assertEqual(done.stderr, "")
+        return done.stdout
+
+    def refused(self, *arguments, words, status=2, silent=True):
+        """Ends with status 2, one sentence on standard error, and nothing on standard output."""
+        done = self.run_command(*arguments)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        if silent:
+            self.assertEqual(done.stdout, "")
+        self.assertTrue(done.stderr.startswith("krilu: "), done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+        return done
+
+    def json_of(self, path):
+        with open(path) as f:
+            return json.load(f)
+
+    def assert_picture(self, path):
+        with open(path, "rb") as f:
+            data = f.read()
+        self.assertGreater(len(data), 2000)
+        if path.endswith(".png"):
+            self.assertEqual(data[:8], b"\x89PNG\r\n\x1a\n")
+        else:
+            self.assertIn(b"<svg", data)
+            self.assertTrue(data.rstrip().endswith(b"</svg>"))
+        return data
+
+
+class Solve(Case):
+    def test_a_generated_system_and_its_whole_report(self):
+        report = self.path("r.json")
+        out = self.good("solve", "gen:convdiff2d:20x15", "--json", report, "--threads", "1", "--ordering", "rcm")
+        self.assertIn("gen:convdiff2d:20x15", out)
+        self.assertIn("300 rows, 1,430 nonzeros", out)
+        self.assertIn("bicgstab with dilu, rcm ordering", out)
+        self.assertIn("converged after", out)
+        r = self.json_of(report)
+        self.assertEqual({k: r["matrix"][k] for k in ("name", "rows", "nnz", "symmetric")},
+                         {"name": "gen:convdiff2d:20x15", "rows": 300, "nnz": 1430, "symmetric": False})
+        self.assertEqual((r["solver"], r["precond"], r["triangular"], r["ordering"], r["device"], r["status"]),
+                         ("bicgstab", "dilu", "serial", "rcm", "host", "converged"))
+        self.assertGreater(r["iterations"], 3)
+        self.assertEqual(len(r["history"]), r["iterations"] + 1)
+        self.assertEqual(r["history"][0], 1.0)
+        self.assertEqual(r["history"][-1], r["relative_residual"])
+        self.assertLessEqual(r["relative_residual"], 1e-8)
+        self.assertGreater(r["relative_residual"], 0)
+        self.assertGreater(r["rmse"], 0)
+        self.assertLess(r["rmse"], r["relative_residual"])  # b is uniform in [-1, 1]
+        self.assertEqual(set(r["seconds"]), {"read", "analyse", "factor", "solve"})
+        for seconds in r["seconds"].values():
+            self.assertTrue(0 <= seconds < 60, r["seconds"])
+        self.assertGreater(r["bytes"], 12 * 1130 + 8 * 300 * 10)
+        self.assertEqual(r["notes"], [])
+
+    def test_json_alone_on_standard_output(self):
+        r = json.loads(self.good("solve", "gen:poisson2d:9x9", "--json", "-"))
+        self.assertTrue(r["matrix"]["symmetric"])
+        self.assertEqual((r["solver"], r["precond"]), ("cg", "dic"))
+
+    def test_the_solution_solves_the_system(self):
+        for entries, solver in ((poisson(50), "cg"), (unsymmetric(50), "bicgstab"), (unsymmetric(50), "gmres")):
+            matrix = self.write("a.mtx", matrix_text(50, entries))
+            b = [math.sin(3.0 * i) for i in range(50)]
+            rhs = self.write("right.mtx", vector_text(b))
+            out = self.good("solve", matrix, "--rhs", rhs, "--solver", solver, "--rtol", "1e-11", "-o", "x.mtx",
+                            "--json", "r.json")
+            self.assertIn("solution", out)
+            residual = relative_residual(entries, read_vector(self.path("x.mtx")), b)
+            self.assertLessEqual(residual, 1e-11)
+            self.assertAlmostEqual(residual, self.json_of(self.path("r.json"))["relative_residual"], delta=1e-14)
+
+    def test_right_hand_sides(self):
+        matrix = self.write("a.mtx", matrix_text(40, poisson(40)))
+
+        def solution(*arguments):
+            self.good("solve", matrix, "--rtol", "1e-12", "-o", "x.mtx", *arguments)
+            return read_vector(self.path("x.mtx"))
+
+        ones = solution("--rhs", "ones")
+        self.assertLessEqual(relative_residual(poisson(40), ones, [1.0] * 40), 1e-12)
+        seven, again, eight = (solution("--rhs", "random:" + s) for s in ("7", "7", "8"))
+        self.assertEqual(seven, again)
+        self.assertNotEqual(seven, eight)
+        uniform = solution("--rhs", "uniform01:7")
+        for i in range(40):  # the same numbers in [0, 1) and in [-1, 1): b' = 2 b - 1
+            self.assertAlmostEqual(seven[i], 2 * uniform[i] - ones[i], delta=1e-7)
+        self.assertEqual(solution(), solution("--rhs", "random:1"))
+
+        # A neighbour of the matrix is taken unasked; a named one before it.
+        b = [float(i % 3) for i in range(40)]
+        self.write("a_b.mtx", vector_text(b))
+        self.assertLessEqual(relative_residual(poisson(40), solution(), b), 1e-12)
+        self.assertIn("a_b.mtx", self.good("solve", matrix))
+        self.assertEqual(solution("--rhs", "ones"), ones)
+
+    def test_a_compressed_matrix_and_its_compressed_neighbour(self):
+        self.write("c.mtx.gz", gzip.compress(matrix_text(30, unsymmetric(30)).encode()))
+        b = [float(i - 10) for i in range(30)]
+        self.write("c_b.mtx.gz", gzip.compress(vector_text(b).encode()))
+        self.good("solve", self.path("c.mtx.gz"), "-o", "x.mtx")
+        self.assertLessEqual(relative_residual(unsymmetric(30), read_vector(self.path("x.mtx")), b), 1e-8)
+
+    def test_the_initial_guess(self):
+        matrix = self.write("a.mtx", matrix_text(40, poisson(40)))
+        self.good("solve", matrix, "-o", "x.mtx", "--rtol", "1e-12")
+        self.good("solve", matrix, "--x0", "x.mtx", "--rtol", "1e-11", "--json", "r.json")
+        self.assertEqual(self.json_of(self.path("r.json"))["iterations"], 0)
+        self.write("short.mtx", vector_text([1.0] * 39))
+        self.refused("solve", matrix, "--x0", "short.mtx", words=["short.mtx", "initial guess has 39 entries", "40 rows"])
+
+    def test_explain_and_quiet(self):
+        self.assertIn("solver cg: the matrix is symmetric", self.good("solve", "gen:poisson2d:9x9", "--explain"))
+        self.assertNotIn("solver cg: ", self.good("solve", "gen:poisson2d:9x9"))
+        self.assertEqual(self.good("solve", "gen:poisson2d:9x9", "--quiet"), "")
+
+    def test_openfoam_norm(self):
+        out = self.good("solve", "gen:poisson2d:20x20", "--norm", "openfoam", "--rtol", "1e-3", "--json", "r.json")
+        self.assertIn("OpenFOAM", out)
+        history = self.json_of(self.path("r.json"))["history"]
+        self.assertLessEqual(history[-1], 1e-3 * history[0])
+        self.assertGreater(history[-2], 1e-3 * history[0])
+
+    def test_not_converged(self):
+        out = self.good("solve", "gen:poisson2d:30x30", "--max-iters", "3", "-o", "x.mtx", "--json", "r.json", status=3)
+        self.assertIn("not converged after 3 iterations: that is the limit, --max-iters 3", out)
+        self.assertEqual(len(read_vector(self.path("x.mtx"))), 900)
+        self.assertEqual(self.json_of(self.path("r.json"))["status"], "max_iterations")
+        skew = self.write("s.mtx", BANNER + "2 2 2\n1 2 1\n2 1 -1\n")
+        b = self.write("e.mtx", vector_text([1.0, 0.0]))
+        out = self.good("solve", skew, "--rhs", b, "--solver", "bicgstab", "--precond", "none", status=3)
+        self.assertIn("broke down after 0 iterations", out)
+
+    def test_a_zero_diagonal(self):
+        entries = {(0, 0): 2.0, (0, 1): 1.0, (1, 0): 1.0, (1, 2): 1.0, (2, 1): 3.0, (2, 2): 1.0}
+        matrix = self.write("z.mtx", matrix_text(3, entries))
+        self.good("solve", matrix, "--json", "r.json")
+        r = self.json_of(self.path("r.json"))
+        self.assertEqual((r["solver"], r["precond"]), ("gmres", "none"))
+        self.assertIn("first in row 2", r["notes"][0])
+        stored = self.write("zero.mtx", matrix_text(2, {(0, 0): 0.0, (0, 1): 1.0, (1, 0): 1.0, (1, 1): 2.0}))
+        self.refused("solve", stored, "--precond", "dilu", words=["dilu: zero pivot in row 1", "--shift"])
+        self.refused("solve", stored, "--precond", "jacobi", words=["row 1", "--precond none"])
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
+    def test_pictures(self):
+        for name in ("p.png", "p.svg"):
+            self.assertIn(name, self.good("solve", "gen:poisson2d:20x20", "--plot", name))
+            data = self.assert_picture(self.path(name))
+        self.assertIn(b"gen:poisson2d:20x20, cg with dic", data)
+        self.assertIn(b"tolerance", data)
+
+    def test_a_picture_of_another_kind_is_refused_before_any_work(self):
+        for command in (["solve"], ["info"], ["compare", "--precond", "none"]):
+            self.refused(*(command + ["gen:poisson2d:2000x2000", "--plot", "p.jpg"]), words=[".png or .svg"])
+
+    def test_a_picture_without_gnuplot_is_refused_with_its_remedy(self):
+        done = self.run_command("solve", "gen:poisson2d:5x5", "--plot", "p.png", env={"PATH": self.folder})
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("gnuplot, which is not installed", done.stderr)
+
+
+class BadInput(Case):
+    def test_files(self):
+        whole = gzip.compress(matrix_text(200, poisson(200)).encode())
+        cases = [
+            ("header.mtx", "3 3 1\n1 1 1\n", ["header.mtx:1", "not a Matrix Market file"]),
+            ("text.mtx", BANNER + "2 2 2\n1 1 abc\n2 2 1\n", ["text.mtx:3", "'abc'"]),
+            ("zero.mtx", BANNER + "2 2 2\n1 0 3\n2 2 1\n", ["zero.mtx:3", "is 0", "counts from 1"]),
+            ("range.mtx", BANNER + "2 2 2\n1 1 3\n2 3 1\n", ["range.mtx:4", "'3' is outside 1 to 2"]),
+            ("nan.mtx", BANNER + "2 2 2\n1 1 nan\n2 2 1\n", ["nan.mtx:3", "'nan'"]),
+            ("inf.mtx", BANNER + "2 2 2\n1 1 1\n2 2 -inf\n", ["inf.mtx:4", "'-inf'"]),
+            ("short.mtx", BANNER + "2 2 3\n1 1 1\n2 2 1\n", ["short.mtx", "3 entries"]),
+            ("large.mtx", BANNER + "9 9 3000000000\n1 1 1\n", ["large.mtx:2", "3000000000", "fewer than 2147483648"]),
+            ("cut.mtx.gz", whole[:len(whole) // 2], ["cut.mtx.gz", "gzip data ends too early"]),
+        ]
+        for name, text, words in cases:
+            path = self.write(name, text)
+            for command in (["solve"], ["info"], ["compare", "--precond", "none"]):
+                with self.subTest(name, command=command[0]):
+                    self.refused(*(command + [path]), words=words)
+
+    def test_missing(self):
+        self.refused("solve", "nothing.mtx", words=["nothing.mtx", "No such file"])
+        self.refused("solve", self.folder, words=["folder"])
+        matrix = self.write("a.mtx", matrix_text(3, poisson(3)))
+        self.refused("solve", matrix, "--rhs", "nothing.mtx", words=["nothing.mtx", "No such file"])
+
+    def test_systems(self):
+        wide = self.write("wide.mtx", BANNER + "3 2 2\n1 1 2\n3 2 1\n")
+        self.refused("solve", wide, words=["3 rows and 2 columns", "square"])
+        self.assertIn("not square", self.good("info", wide))
+        empty = self.write("empty.mtx", BANNER + "3 3 2\n1 1 2\n3 3 1\n")
+        self.refused("solve", empty, words=["row 2 is empty", "singular"])
+        matrix = self.write("a.mtx", matrix_text(4, poisson(4)))
+        rhs = self.write("three.mtx", vector_text([1.0, 2.0, 3.0]))
+        self.refused("solve", matrix, "--rhs", rhs, words=["three.mtx", "right-hand side has 3 entries", "4 rows"])
+        self.refused("solve", matrix, "--rhs", self.write("n.mtx", vector_text([1.0, 2.0, 3.0, float("nan")])),
+                     words=["n.mtx:6"])
+
+    def test_names(self):
+        g = "gen:poisson2d:5x5"
+        self.refused("slove", g, words=["unknown command 'slove'", "'solve'"])
+        self.refused("--versoin", words=["unknown option '--versoin'", "'--version'"])
+        self.refused("solve", g, "--precon", "dic", words=["unknown option '--precon'", "'--precond'", "solve --help"])
+        self.refused("info", g, "--jsn=x", words=["unknown option '--jsn'", "'--json'", "info --help"])
+        self.refused("compare", g, "--precond", "none", "--solvr", "cg", words=["unknown option '--solvr'", "'--solver'"])
+        self.refused("solve", g, "--precond", "dlu", words=["unknown preconditioner 'dlu'", "'dilu'"])
+        self.refused("compare", g, "--precond", "none,jacoby", words=["unknown preconditioner 'jacoby'", "'jacobi'"])
+        self.refused("solve", g, "--solver", "bicgstb", words=["unknown solver 'bicgstb'", "'bicgstab'"])
+        self.refused("solve", g, "--ordering", "rcn", words=["unknown ordering 'rcn'", "'rcm'"])
+        self.refused("solve", g, "--triangular", "levelset", words=["'levelset'", "'level-set'"])
+        self.refused("solve", g, "--device", "emulate", words=["unknown device 'emulate'", "'emulated'"])
+        self.refused("solve", g, "--norm", "two", words=["'two' is neither true2 nor openfoam"])
+        self.refused("solve", "gen:poison2d:5x5", words=["'poisson2d'"])
+        self.refused("solve", "gen:poisson2d:5x5x5", words=["SIZE has 2 numbers"])
+
+    def test_numbers(self):
+        g = "gen:poisson2d:5x5"
+        self.refused("solve", g, "--rtol", "-1", words=["rtol"])
+        self.refused("solve", g, "--rtol", "small", words=["--rtol"])
+        self.refused("solve", g, "--threads", "two", words=["--threads"])
+        self.refused("solve", g, "--max-iters", "-3", words=["max-iters"])
+        self.refused("solve", g, "--rhs", "random:x", words=["--rhs random:x", "seed"])
+        self.refused("solve", g, "--solver", "gmres", "--norm", "openfoam", words=["gmres", "2-norm"])
+
+    def test_too_little(self):
+        self.refused(words=["subcommand"])
+        self.refused("solve", words=["MATRIX"])
+        self.refused("compare", "gen:poisson2d:5x5", words=["--precond"])
+
+
+@unittest.skipUnless(os.path.exists(FULL), "there is no /dev/full")
+class FullDisk(Case):
+    def test_the_answer(self):
+        done = self.refused("solve", "gen:poisson2d:9x9", "-o", FULL, "--json", "r.json", silent=False,
+                            words=["could not write /dev/full", "No space left"])
+        self.assertIn("converged after", done.stdout)
+        self.assertEqual(self.json_of(self.path("r.json"))["status"], "converged")
+
+    def test_the_report(self):
+        done = self.refused("solve", "gen:poisson2d:9x9", "-o", "x.mtx", "--json", FULL, silent=False,
+                            words=["could not write /dev/full", "No space left"])
+        self.assertIn("converged after", done.stdout)
+        self.assertEqual(len(read_vector(self.path("x.mtx"))), 81)
+        self.refused("info", "gen:poisson2d:9x9", "--json", FULL, silent=False, words=["could not write /dev/full"])
+
+    def test_standard_output(self):
+        for arguments in (["solve"], ["info"], ["compare", "--precond", "none"], ["solve", "--json", "-"]):
+            with open(FULL, "w") as full:
+                done = subprocess.run([COMMAND] + arguments + ["gen:poisson2d:9x9"], stdout=full, stderr=subprocess.PIPE,
+                                      universal_newlines=True, timeout=60)
+            self.assertEqual(done.returncode, 2, arguments)
+            self.assertIn("could not write", done.stderr)
+
+
+class Interrupt(Case):
+    endless = ["gen:poisson2d:150x150", "--solver", "gmres", "--restart", "2", "--precond", "none", "--rtol", "0",
+               "--max-iters", "5000000", "--threads", "1"]
+
+    def interrupt(self, *arguments):
+        """Ctrl-C while it solves; later where it came before the solve had begun."""
+        for delay in (0.5, 2, 8):
+            process = subprocess.Popen([COMMAND] + list(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       universal_newlines=True, cwd=self.folder)
+            time.sleep(delay)
+            self.assertIsNone(process.poll(), "it was to take longer")
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 3, out + err)
+            if "before there was a result" not in err:
+                return out, err
+        self.fail("the solve never began")
+
+    def test_solve(self):
+        out, err = self.interrupt("solve", *self.endless, "-o", "x.mtx", "--json", "r.json")
+        self.assertEqual(err, "")
+        self.assertIn("interrupted after", out)
+        self.assertIn("true residual", out)
+        r = self.json_of(self.path("r.json"))
+        self.assertEqual(r["status"], "interrupted")
+        self.assertGreater(r["iterations"], 0)
+        self.assertLess(r["relative_residual"], 1)
+        self.assertEqual(len(read_vector(self.path("x.mtx"))), 22500)
+
+    def test_compare_ends_with_the_one_that_ran(self):
+        out, _ = self.interrupt("compare", *self.endless[:-6], "--rtol", "0", "--max-iters", "5000000", "--threads", "1",
+                                "--precond", "none,jacobi")
+        self.assertIn("interrupted", out)
+        self.assertNotIn("jacobi ", out)
+
+
+class Info(Case):
+    def test_numbers(self):
+        out = self.good("info", "gen:convdiff2d:12x7", "--json", "i.json")
+        j = self.json_of(self.path("i.json"))
+        self.assertEqual((j["name"], j["rows"], j["columns"], j["nnz"]), ("gen:convdiff2d:12x7", 84, 84, 382))
+        self.assertEqual((j["symmetric"], j["pattern_symmetric"], j["bandwidth"]), (False, True, 12))
+        self.assertEqual(j["row_length"], {"least": 3, "most": 5})
+        self.assertEqual(j["diagonal"], {"missing": 0, "zero": 0, "negative": 0})
+        self.assertEqual((j["dominant_rows"], j["empty_rows"], j["duplicates"], j["stored_zeros"]), (84, 0, 0, 0))
+        self.assertEqual(j["levels"], {"lower": 18, "upper": 18})
+        for triangle in ("lower", "upper"):
+            rows = j["rows_per_level"][triangle]
+            self.assertEqual((len(rows), sum(rows), rows[0], max(rows)), (18, 84, 1, 7))
+        for words in ("84 rows", "382", "levels below", "18 (rows in one: median 5, most 7)", "bandwidth"):
+            self.assertIn(words, out)
+        self.assertEqual(json.loads(self.good("info", "gen:convdiff2d:12x7", "--json", "-")), j)
+
+    def test_what_is_wrong_with_a_matrix(self):
+        text = BANNER + "4 4 6\n1 1 2\n1 1 3\n2 1 -7\n3 3 0\n4 4 -1\n1 4 1e-3\n"
+        self.good("info", self.write("m.mtx", text), "--json", "i.json")
+        j = self.json_of(self.path("i.json"))
+        self.assertEqual((j["nnz"], j["duplicates"], j["stored_zeros"]), (5, 1, 1))
+        self.assertEqual(j["diagonal"], {"missing": 1, "zero": 1, "negative": 1, "first_bad_row": 2})
+        self.assertEqual(j["magnitude"], {"least": 1e-3, "most": 7.0})
+        self.assertFalse(j["pattern_symmetric"])
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
+    def test_picture(self):
+        for name in ("i.png", "i.svg"):
+            self.good("info", "gen:convdiff2d:12x7", "--plot", name)
+            data = self.assert_picture(self.path(name))
+        self.assertIn(b"lower triangle, 18 levels", data)
+        wide = self.write("wide.mtx", BANNER + "3 2 2\n1 1 2\n3 2 1\n")
+        self.refused("info", wide, "--plot", "w.png", words=["only a square matrix"], silent=False)
+
+
+class Compare(Case):
+    def test_rows_and_report(self):
+        out = self.good("compare", "gen:convdiff2d:20x20", "--precond", "none,jacobi,dilu,ilu0", "--json", "c.json")
+        reports = self.json_of(self.path("c.json"))
+        self.assertEqual([r["precond"] for r in reports], ["none", "jacobi", "dilu", "ilu0"])
+        for r in reports:
+            self.assertEqual((r["solver"], r["status"]), ("bicgstab", "converged"))
+            self.assertLessEqual(r["relative_residual"], 1e-8)
+            self.assertEqual(len(r["history"]), r["iterations"] + 1)
+            row = [line.split() for line in out.splitlines() if line.startswith("  " + r["precond"] + " ")]
+            self.assertEqual(len(row), 1, out)
+            self.assertEqual(row[0][1:3], ["converged", str(r["iterations"])])
+            self.assertEqual(row[0][5], "%.3e" % r["relative_residual"])
+        self.assertLess(reports[2]["iterations"], reports[0]["iterations"])
+
+    def test_the_list_ends_at_a_blank(self):
+        out = self.good("compare", "--precond", "jacobi,none", "gen:poisson2d:12x12", "--max-iters", "200")
+        self.assertEqual(out.count(" converged "), 2)
+
+    def test_symmetric_ones_take_cg(self):
+        self.good("compare", "gen:poisson2d:12x12", "--precond", "none,dic,ic0", "--json", "c.json")
+        self.assertEqual([r["solver"] for r in self.json_of(self.path("c.json"))], ["cg"] * 3)
+
+    def test_one_that_fails_stands_alone(self):
+        out = self.good("compare", "gen:convdiff2d:12x12", "--precond", "dic,dilu,ic0,none", "--json", "c.json", status=3)
+        reports = self.json_of(self.path("c.json"))
+        self.assertEqual([r["precond"] for r in reports], ["dic", "dilu", "ic0", "none"])
+        self.assertIn("symmetric", reports[0]["error"])
+        self.assertEqual(reports[1]["status"], "converged")
+        self.assertIn("symmetric", reports[2]["error"])
+        self.assertEqual(reports[3]["status"], "converged")
+        self.assertIn("dic needs a symmetric matrix", out)
+        # A limit that only some of them keep: the worst decides the exit status.
+        out = self.good("compare", "gen:poisson2d:30x30", "--precond", "none,dic", "--max-iters", "40", status=3)
+        self.assertEqual([line.split()[1] for line in out.splitlines() if line.startswith(("  none", "  dic"))],
+                         ["max_iterations", "converged"])
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
+    def test_picture(self):
+        for name in ("c.png", "c.svg"):
+            self.good("compare", "gen:convdiff2d:12x12", "--precond", "jacobi,dilu", "--plot", name)
+            data = self.assert_picture(self.path(name))
+        for word in (b"jacobi", b"dilu", b"gen:convdiff2d:12x12, bicgstab"):
+            self.assertIn(word, data)
+
+
+class Looks(Case):
+    def outputs(self):
+        skewed = dict(unsymmetric(60))
+        skewed[30, 30] = 0.0
+        matrix = self.write("channel_p.mtx", matrix_text(60, skewed))
+        yield self.good("solve", "gen:convdiff3d:12x12x12", "--explain", "--threads", "2")
+        yield self.good("solve", matrix, "--explain", "-o", "x.mtx", "--json", "r.json")
+        yield self.good("solve", "gen:poisson2d:12x12", "--norm", "openfoam", "--explain", "--threads", "2")
+        yield self.good("solve", "gen:poisson2d:12x12", "--rtol", "1e-18", "--threads", "2", status=3)
+        yield self.good("info", "gen:convdiff3d:30x30x30")
+        yield self.good("info", matrix)
+        yield self.good("compare", "gen:convdiff2d:12x12", "--precond", "dic,dilu,none", status=3)
+
+    def test_lines_fit_80_columns_and_carry_no_codes_where_there_is_no_terminal(self):
+        for out in self.outputs():
+            self.assertNotIn("\033", out)
+            self.assertNotIn("\r", out)
+            for line in out.splitlines():
+                self.assertLessEqual(len(line), 80, line)
+
+    def test_the_chart_shows_the_curve(self):
+        out = self.good("solve", "gen:poisson2d:30x30")
+        rows = [line.split("|", 1)[1] for line in out.splitlines() if "|" in line and "*" in line]
+        self.assertGreater(len(rows), 5)
+        first = [row.index("*") for row in rows]
+        self.assertEqual(first, sorted(first))  # downwards and to the right
+        self.assertEqual(first[0], 0)
+
+    def test_help(self):
+        top = self.good("--help")
+        for name in SUBCOMMANDS:
+            self.assertIn("\n  %s " % name, top)
+            out = self.good(name, "--help")
+            for word in ("MATRIX", "--json", "--plot", "--threads"):
+                self.assertIn(word, out)
+        self.assertIn("--output", self.good("solve", "--help"))
+        self.assertRegex(self.good("--version"), r"^krilu \d+\.\d+\.\d+\n$")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("usage: command_test.py PATH_OF_KRILU [unittest arguments]")
+    COMMAND = os.path.abspath(sys.argv.pop(1))
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    unittest.main()

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// DILU and DIC against their definition, computed densely in long double and compared through all columns of M^-1
+// (which determine E); against diag(M) = diag(A); against exact inverses where there are such; strategies, teams,
+// heights and spaces against each other bit for bit; and what they refuse, by the caller's row.
+#include <fmt/format.h>
+
+#include "precond/factored.hpp"
+
+namespace krilu::test {
+namespace {
+
+using triangular::Strategy;
+
+const std::vector<std::string> orderings{"natural", "rcm", "multicolour", "metis:3"};
+
+template <class Space>
+class DiluTest : public ::testing::Test {};
+TYPED_TEST_SUITE(DiluTest, Spaces);
+
+/// Small matrices: patterns with all partners, with hardly any, rows longer than two dozen, a missing diagonal's worth.
+std::vector<CsrMatrix> matrices() {
+  std::vector<CsrMatrix> all;
+  all.push_back(random_matrix({.rows = 40, .per_row = 4, .seed = 101}));
+  all.push_back(random_matrix({.rows = 40, .per_row = 4, .symmetric_pattern = false, .seed = 102}));
+  all.push_back(random_matrix({.rows = 60, .per_row = 70, .dominance = 1.05, .seed = 103}));
+  all.push_back(grid(7, 6));
+  all.push_back(random_matrix({.rows = 12, .per_row = 0, .seed = 104}));
+  all.push_back(from_dense({{-4.0}}));
+  return all;
+}
+
+TYPED_TEST(DiluTest, IsItsDefinitionInEveryOrdering) {
+  for (const CsrMatrix& a : matrices())
+    for (const std::string& ordering : orderings)
+      for (int threads : {1, 3}) {
+        SCOPED_TRACE(fmt::format("{} rows, {} nonzeros, {}, {} threads", a.rows, a.nnz(), ordering, threads));
+        const Factored<TypeParam> m("dilu", a, {.ordering = ordering, .threads = threads});
+        const Reference expected("dilu", a, ordering);
+        for (Index i = 0; i < a.rows; i += threads) {  // every column once, every third again
+          std::vector<double> e(std::size_t(a.rows), 0.0);
+          e[std::size_t(i)] = 1;
+          ASSERT_LT(difference(m.apply(e), expected.apply(e)), 1e-13) << "column " << i;
+        }
+      }
+}
+
+TEST(Dilu, HasTheDiagonalOfItsMatrix) {
+  for (const CsrMatrix& a : matrices())
+    for (const char* ordering : {"natural", "multicolour"}) {
+      const Dense m = Factored<exec::Host>("dilu", a, {.ordering = ordering}).dense(), d = to_dense(a);
+      double elsewhere = 0;
+      for (std::size_t i = 0; i < d.size(); ++i) {
+        EXPECT_NEAR(m[i][i], d[i][i], 1e-12 * std::abs(d[i][i])) << "row " << i << " of " << d.size();
+        for (std::size_t j = 0; j < d.size(); ++j)
+          if (i != j) elsewhere = std::max(elsewhere, std::abs(m[i][j] - d[i][j]));
+      }
+      if (a.nnz() > 4 * a.rows) {
+        EXPECT_GT(elsewhere, 1e-3) << "M is A itself: nothing was tested";
+      }
+    }
+}
+
+CsrMatrix tridiagonal(Index n) { return grid(n, 1, false, 105); }
+
+/// The last row and column full: elimination from the first row on fills nothing in.
+CsrMatrix arrow(Index n) {
+  Dense d(std::size_t(n), std::vector<double>(std::size_t(n), 0.0));
+  const auto last = std::size_t(n) - 1;
+  for (std::size_t i = 0; i < last; ++i) {
+    d[i][i] = 3 + double(i % 5);
+    d[i][last] = 0.5 - double(i % 3);
+    d[last][i] = 0.25 * double(i % 7) - 1;
+  }
+  d[last][last] = 4.0 * double(n);
+  return from_dense(d);
+}
+
+TYPED_TEST(DiluTest, EqualsIlu0AndInvertsWhereNothingFillsIn) {
+  for (const CsrMatrix& a : {tridiagonal(300), arrow(80)}) {
+    const std::vector<double> x = random_values(std::size_t(a.rows), 106);
+    std::vector<double> b(x.size());
+    sparse::multiply(exec::Host(1), a, x.data(), b.data());
+    const std::vector<double> z = Factored<TypeParam>("dilu", a).apply(b);
+    EXPECT_LT(difference(z, Factored<TypeParam>("ilu0", a).apply(b)), 1e-13);
+    EXPECT_LT(difference(z, x), 1e-12) << "M is A's own LU here";
+  }
+}
+
+TYPED_TEST(DiluTest, DicIsDiluOnSymmetricMatrices) {
+  for (const std::string& ordering : orderings) {
+    const CsrMatrix a = random_matrix({.rows = 400, .per_row = 6, .symmetric_values = true, .seed = 107});
+    const std::vector<double> r = random_values(400, 108);
+    const Setting setting{.ordering = ordering, .threads = 2};
+    EXPECT_EQ(bits(Factored<TypeParam>("dic", a, setting).apply(r)),
+              bits(Factored<TypeParam>("dilu", a, setting).apply(r)))
+        << ordering;
+  }
+}
+
+TYPED_TEST(DiluTest, TheSameBitsUnderAllStrategiesTeamsAndHeights) {
+  // 60 x 60: two colours of 1,800 rows each, enough for three threads to share a level.
+  for (const CsrMatrix& a : {grid(60, 60), random_matrix({.rows = 2500, .per_row = 5, .seed = 109})}) {
+    const std::vector<double> r = random_values(std::size_t(a.rows), 110);
+    for (const char* ordering : {"natural", "multicolour"}) {
+      const std::vector<double> expected = Factored<exec::Host>("dilu", a, {.ordering = ordering}).apply(r);
+      for (int threads : {1, 3})
+        for (int height : {1, 4, 8})
+          for (Strategy s : {Strategy::serial, Strategy::level_set, Strategy::sync_free, Strategy::automatic}) {
+            const Factored<TypeParam> m("dilu", a,
+                                        {.ordering = ordering, .threads = threads, .strategy = s, .height = height});
+            for (int again = 0; again < (s == Strategy::automatic ? 7 : 1); ++again)
+              ASSERT_EQ(m.apply(r), expected) << to_string(s) << ", " << threads << " threads, height " << height;
+          }
+    }
+  }
+}
+
+TYPED_TEST(DiluTest, NewValuesGiveAFreshFactor) {
+  const CsrMatrix a = random_matrix({.rows = 300, .per_row = 5, .seed = 111});
+  CsrMatrix b = a;
+  for (std::size_t k = 0; k < b.values.size(); ++k) b.values[k] *= 1 + 0.2 * double(k % 5);
+  const std::vector<double> r = random_values(300, 112);
+  Factored<TypeParam> m("dilu", a, {.ordering = "rcm", .threads = 2});
+  const std::vector<double> first = m.apply(r);
+  m.factor(b);
+  EXPECT_EQ(bits(m.apply(r)), bits(Factored<TypeParam>("dilu", b, {.ordering = "rcm"}).apply(r)));
+  EXPECT_NE(m.apply(r), first);
+  m.factor(a);
+  EXPECT_EQ(bits(m.apply(r)), bits(first));
+}
+
+/// Row 124 (from 1) is read by nobody and has no diagonal worth the name: a zero pivot under any ordering.
+CsrMatrix with_zero_pivot(bool stored) {
+  Dense d = to_dense(random_matrix({.rows = 200, .per_row = 4, .seed = 113}));
+  for (std::size_t j = 0; j < 200; ++j) d[123][j] = d[j][123] = 0;
+  d[123][5] = d[123][77] = 2.5;
+  d[123][123] = stored ? 9 : 0;
+  CsrMatrix a = from_dense(d);
+  for (double& v : a.values)
+    if (v == 9) v = 0;
+  return a;
+}
+
+TYPED_TEST(DiluTest, AZeroPivotIsNamedByTheCallersRowAndMendedByAShift) {
+  for (bool stored : {true, false})
+    for (const std::string& ordering : orderings)
+      for (int threads : {1, 3}) {
+        SCOPED_TRACE(ordering);
+        const CsrMatrix a = with_zero_pivot(stored);
+        EXPECT_THROW(Factored<TypeParam>("dilu", a, {.ordering = ordering, .threads = threads}), ZeroPivot);
+        EXPECT_EQ(complaint([&] { Factored<TypeParam>("dilu", a, {.ordering = ordering, .threads = threads}); }),
+                  "dilu: zero pivot in row 124 (counting from 1): give --shift (0.01, say), another ordering, or "
+                  "--precond jacobi or none");
+        const std::vector<double> r = random_values(200, 114);
+        const Factored<TypeParam> mended("dilu", a, {.ordering = ordering, .threads = threads, .shift = 0.01});
+        EXPECT_LT(difference(mended.apply(r), Reference("dilu", a, ordering, 0.01).apply(r)), 1e-12);
+      }
+}
+
+TYPED_TEST(DiluTest, APivotThatCancelsIsZeroToo) {
+  // e_2 = 1 - 1 * 1 * 1 = 0.
+  const CsrMatrix a = from_dense({{1, 1, 0}, {1, 1, 0}, {0, 0, 1}});
+  for (const char* name : {"dilu", "dic", "ilu0", "ic0"}) {
+    const std::string text = complaint([&] { Factored<TypeParam>(name, a); });
+    EXPECT_TRUE(text.starts_with(std::string(name) + ": zero pivot in row 2 (")) << text;
+    EXPECT_EQ(complaint([&] { Factored<TypeParam>(name, a, {.shift = 0.01}); }), "");
+  }
+}
+
+TYPED_TEST(DiluTest, AFailureIsForgottenWithTheNextValues) {
+  const CsrMatrix bad = with_zero_pivot(true);
+  CsrMatrix good = bad;
+  for (double& v : good.values)
+    if (v == 0) v = 7;
+  const std::vector<double> r = random_values(200, 115);
+  Factored<TypeParam> m("dilu", good);
+  const std::vector<double> expected = m.apply(r);
+  EXPECT_THROW(m.factor(bad), ZeroPivot);
+  EXPECT_THROW(m.factor(bad), ZeroPivot);
+  m.factor(good);
+  EXPECT_EQ(bits(m.apply(r)), bits(expected));
+}
+
+TYPED_TEST(DiluTest, TheShiftGrowsTheDiagonalInItsOwnSign) {
+  Dense d = to_dense(random_matrix({.rows = 50, .per_row = 4, .seed = 116}));
+  for (std::size_t i = 0; i < 50; i += 2)
+    for (double& v : d[i]) v = -v;
+  const CsrMatrix a = from_dense(d);
+  const std::vector<double> r = random_values(50, 117);
+  for (double shift : {0.01, 0.5}) {
+    const std::vector<double> z = Factored<TypeParam>("dilu", a, {.shift = shift, .height = 4}).apply(r);
+    EXPECT_LT(difference(z, Reference("dilu", a, "natural", shift).apply(r)), 1e-13);
+    EXPECT_GT(difference(z, Reference("dilu", a).apply(r)), 1e-3) << "the shift does nothing";
+  }
+}
+
+TYPED_TEST(DiluTest, SymmetricOnesRefuseOtherMatrices) {
+  CsrMatrix values = grid(9, 8, true);
+  EXPECT_EQ(complaint([&] { Factored<TypeParam>("dic", values); }), "");
+  // The last entry of row 31, above the diagonal, and so row 32 or 40 below it.
+  values.values[std::size_t(values.offsets[31]) - 1] *= 2;
+  const CsrMatrix below = from_dense({{3, 0, 0}, {1, 3, 0}, {0, 0, 3}});
+  const CsrMatrix above = sparse::transpose(below);
+  const CsrMatrix crossed = from_dense({{3, 1, 0}, {0, 3, 0}, {1, 0, 3}});
+  for (const char* name : {"dic", "ic0"}) {
+    const std::string other = name == std::string("dic") ? "dilu" : "ilu0";
+    EXPECT_EQ(complaint([&] { Factored<TypeParam>(name, values); }),
+              name + std::string(" needs a symmetric matrix, and row 40 is not its column's mirror: use ") + other +
+                  " instead");
+    for (const CsrMatrix* a : {&below, &above, &crossed}) {
+      const std::string text = complaint([&] { Factored<TypeParam>(name, *a, {.threads = 2}); });
+      EXPECT_TRUE(text.starts_with(name + std::string(" needs a symmetric matrix, and row "))) << "'" << text << "'";
+      EXPECT_EQ(complaint([&] { Factored<TypeParam>(other, *a); }), "");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace krilu::test
