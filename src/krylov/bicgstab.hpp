@@ -21,68 +21,60 @@ class Bicgstab final : public Method<Space, T> {
     for (auto* vector : {&r0_, &p_, &v_, &t_, &p_hat_, &s_hat_}) *vector = ex_.template allocate<T>(n_);
   }
 
+  // Formatted by hand: the loop keeps the shape of the textbook's.
+  // clang-format off
   void iterate(const System<Space, T>& system, exec::Scalar<Control<T>> control) override {
     const auto& ex = ex_;
     const auto n = n_;
     const auto& A = system.A;
     auto& M = system.M;
     const exec::View<T> x{system.x}, r{system.r}, r0 = r0_.view(), p = p_.view(), v = v_.view(), t = t_.view(),
-                                                  p_hat = p_hat_.view(), s_hat = s_hat_.view();
+                        p_hat = p_hat_.view(), s_hat = s_hat_.view();
     const auto rho = scalars_.scalar(0), alpha = scalars_.scalar(1), beta = scalars_.scalar(2),
                omega = scalars_.scalar(3);
     const auto stop = flags_.scalar(0), whole_step = flags_.scalar(1), half_step = flags_.scalar(2);
     const bool magnitudes = system.magnitudes;
 
     // r0 = r,  p = v = 0,  rho = (r0, r)
-    ex.reduce(
-        n,
-        KRILU_FN(Index i) {
-          r0[i] = r[i];
-          p[i] = v[i] = 0;
-          return r[i] * r[i];
-        },
-        KRILU_FN(T r0r) {
-          rho() = r0r;
-          beta() = omega() = 0;
-          stop() = 0;
-        });
+    ex.reduce(n, KRILU_FN(Index i) {
+      r0[i] = r[i];
+      p[i] = v[i] = 0;
+      return r[i] * r[i];
+    }, KRILU_FN(T r0r) {
+      rho() = r0r;
+      beta() = omega() = 0;
+      stop() = 0;
+    });
 
     ex.repeat_until(stop, [&] {
       // p = r + beta (p - omega v)
-      ex.for_each(
-          n, KRILU_FN(Index i) { p[i] = r[i] + beta() * (p[i] - omega() * v[i]); });
+      ex.for_each(n, KRILU_FN(Index i) { p[i] = r[i] + beta() * (p[i] - omega() * v[i]); });
       // v = A M^-1 p
       M.apply(p.data, p_hat.data);
       A.apply(p_hat.data, v.data);
       // alpha = rho / (r0, v)
-      ex.reduce(
-          n, KRILU_FN(Index i) { return r0[i] * v[i]; },
-          KRILU_FN(T r0v) {
-            alpha() = rho() / r0v;
-            whole_step() = half_step() = 0;
-            if (vanishes(rho()) || vanishes(alpha())) {
-              alpha() = 0;
-              stop() = control().stop(Stop::breakdown);
-            }
-          });
+      ex.reduce(n, KRILU_FN(Index i) { return r0[i] * v[i]; }, KRILU_FN(T r0v) {
+        alpha() = rho() / r0v;
+        whole_step() = half_step() = 0;
+        if (vanishes(rho()) || vanishes(alpha())) {
+          alpha() = 0;
+          stop() = control().stop(Stop::breakdown);
+        }
+      });
       // s = r - alpha v, in place of r;  |s|
-      ex.reduce(
-          n,
-          KRILU_FN(Index i) {
-            r[i] -= alpha() * v[i];
-            return Control<T>::measure(magnitudes, r[i]);
-          },
-          KRILU_FN(T sum) {
-            if (stop()) return;
-            half_step() = control().norm_of(sum) <= control().target;
-            whole_step() = !half_step();
-            if (half_step()) stop() = control().record(control().norm_of(sum));
-          });
+      ex.reduce(n, KRILU_FN(Index i) {
+        r[i] -= alpha() * v[i];
+        return Control<T>::measure(magnitudes, r[i]);
+      }, KRILU_FN(T sum) {
+        if (stop()) return;
+        half_step() = control().norm_of(sum) <= control().target;
+        whole_step() = !half_step();
+        if (half_step()) stop() = control().record(control().norm_of(sum));
+      });
 
       ex.when(half_step, [&] {
         // x = x + alpha p_hat
-        ex.for_each(
-            n, KRILU_FN(Index i) { x[i] += alpha() * p_hat[i]; });
+        ex.for_each(n, KRILU_FN(Index i) { x[i] += alpha() * p_hat[i]; });
       });
 
       ex.when(whole_step, [&] {
@@ -90,33 +82,27 @@ class Bicgstab final : public Method<Space, T> {
         M.apply(r.data, s_hat.data);
         A.apply(s_hat.data, t.data);
         // omega = (t, s) / (t, t)
-        ex.reduce(
-            n,
-            KRILU_FN(Index i) {
-              return exec::Sums<T, 2>{{t[i] * r[i], t[i] * t[i]}};
-            },
-            KRILU_FN(exec::Sums<T, 2> ts_tt) {
-              omega() = ts_tt[0] / ts_tt[1];
-              if (!(omega() - omega() == T(0))) omega() = 0;
-            });
+        ex.reduce(n, KRILU_FN(Index i) { return exec::Sums<T, 2>{{t[i] * r[i], t[i] * t[i]}}; },
+                  KRILU_FN(exec::Sums<T, 2> ts_tt) {
+          omega() = ts_tt[0] / ts_tt[1];
+          if (!(omega() - omega() == T(0))) omega() = 0;
+        });
         // x = x + alpha p_hat + omega s_hat,  r = s - omega t,  |r|,  (r0, r)
-        ex.reduce(
-            n,
-            KRILU_FN(Index i) {
-              x[i] += alpha() * p_hat[i] + omega() * s_hat[i];
-              r[i] -= omega() * t[i];
-              return exec::Sums<T, 2>{{Control<T>::measure(magnitudes, r[i]), r0[i] * r[i]}};
-            },
-            KRILU_FN(exec::Sums<T, 2> sums) {
-              // beta = (r0, r) / rho * alpha / omega
-              beta() = sums[1] / rho() * (alpha() / omega());
-              rho() = sums[1];
-              stop() = control().record(control().norm_of(sums[0]));
-              if (!stop() && vanishes(omega())) stop() = control().stop(Stop::breakdown);
-            });
+        ex.reduce(n, KRILU_FN(Index i) {
+          x[i] += alpha() * p_hat[i] + omega() * s_hat[i];
+          r[i] -= omega() * t[i];
+          return exec::Sums<T, 2>{{Control<T>::measure(magnitudes, r[i]), r0[i] * r[i]}};
+        }, KRILU_FN(exec::Sums<T, 2> sums) {
+          // beta = (r0, r) / rho * alpha / omega
+          beta() = sums[1] / rho() * (alpha() / omega());
+          rho() = sums[1];
+          stop() = control().record(control().norm_of(sums[0]));
+          if (!stop() && vanishes(omega())) stop() = control().stop(Stop::breakdown);
+        });
       });
     });
   }
+  // clang-format on
 
   std::size_t bytes() const override {
     return r0_.bytes() + p_.bytes() + v_.bytes() + t_.bytes() + p_hat_.bytes() + s_hat_.bytes() + scalars_.bytes() +

@@ -22,6 +22,8 @@ class Cg final : public Method<Space, T> {
         scalars_(ex_.template allocate<T>(3)),
         stop_(ex_.template allocate<int>(1)) {}
 
+  // Formatted by hand: the loop keeps the shape of the textbook's.
+  // clang-format off
   void iterate(const System<Space, T>& system, exec::Scalar<Control<T>> control) override {
     const auto& ex = ex_;
     const auto n = n_;
@@ -36,47 +38,40 @@ class Cg final : public Method<Space, T> {
       rho() = std::numeric_limits<T>::infinity();  // so that the first beta is 0
       stop() = 0;
     });
-    ex.for_each(
-        n, KRILU_FN(Index i) { p[i] = 0; });
+    ex.for_each(n, KRILU_FN(Index i) { p[i] = 0; });
 
     ex.repeat_until(stop, [&] {
       // z = M^-1 r
       M.apply(r.data, z.data);
       // beta = (r, z) / rho,  rho = (r, z)
-      ex.reduce(
-          n, KRILU_FN(Index i) { return r[i] * z[i]; },
-          KRILU_FN(T rz) {
-            beta() = rz / rho();
-            rho() = rz;
-          });
+      ex.reduce(n, KRILU_FN(Index i) { return r[i] * z[i]; }, KRILU_FN(T rz) {
+        beta() = rz / rho();
+        rho() = rz;
+      });
       // p = z + beta p
-      ex.for_each(
-          n, KRILU_FN(Index i) { p[i] = z[i] + beta() * p[i]; });
+      ex.for_each(n, KRILU_FN(Index i) { p[i] = z[i] + beta() * p[i]; });
       // q = A p
       A.apply(p.data, q.data);
       // alpha = rho / (p, q)
-      ex.reduce(
-          n, KRILU_FN(Index i) { return p[i] * q[i]; },
-          KRILU_FN(T pq) {
-            alpha() = rho() / pq;
-            if (alpha() == T(0) || !(alpha() - alpha() == T(0))) {  // rho is zero, or (p, q) zero or infinite
-              alpha() = 0;
-              stop() = control().stop(Stop::breakdown);
-            }
-          });
+      ex.reduce(n, KRILU_FN(Index i) { return p[i] * q[i]; }, KRILU_FN(T pq) {
+        alpha() = rho() / pq;
+        if (alpha() == T(0) || !(alpha() - alpha() == T(0))) {  // rho is zero, or (p, q) zero or infinite
+          alpha() = 0;
+          stop() = control().stop(Stop::breakdown);
+        }
+      });
       // x = x + alpha p,  r = r - alpha q,  |r|
-      ex.reduce(
-          n,
-          KRILU_FN(Index i) {
-            x[i] += alpha() * p[i];
-            r[i] -= alpha() * q[i];
-            return Control<T>::measure(magnitudes, r[i]);
-          },
-          KRILU_FN(T sum) {
-            if (!stop()) stop() = control().record(control().norm_of(sum));
-          });
+      ex.reduce(n, KRILU_FN(Index i) {
+        x[i] += alpha() * p[i];
+        r[i] -= alpha() * q[i];
+        return Control<T>::measure(magnitudes, r[i]);
+      }, KRILU_FN(T sum) {
+        if (!stop()) stop() = control().record(control().norm_of(sum));
+      });
     });
   }
+  // clang-format on
+
   std::size_t bytes() const override { return p_.bytes() + q_.bytes() + z_.bytes() + scalars_.bytes() + stop_.bytes(); }
 
  private:
