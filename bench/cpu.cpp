@@ -132,12 +132,7 @@ struct Ours {
   std::size_t bytes = 0, measured = 0;
 };
 
-Ours run_krilu(const System& s, const std::string& method, const std::string& precond, int threads, double rtol) {
-  Options o;
-  o.solver = method;
-  o.precond = precond;
-  o.threads = threads;
-  o.rtol = rtol;
+Ours run_krilu(const System& s, const Options& o) {
   std::vector<double> x(s.b.size(), 0.0);
   const std::size_t before = resident();
   Solver solver(o);
@@ -154,15 +149,15 @@ Ours run_krilu(const System& s, const std::string& method, const std::string& pr
 }
 
 std::vector<PeerRun> run_petsc(const Arguments& arguments, const std::string& file, const std::string& methods,
-                               int ranks) {
+                               int ranks, int max_iterations = 10000) {
   std::vector<PeerRun> runs;
   if (arguments.petsc.empty()) return runs;
   const std::string launch =
       ranks > 1 ? fmt::format("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -n {} ", ranks) : "";
   // PETSc's arrays on huge pages too, as krilu's are.
-  const std::string lines = output_of(
-      fmt::format("GLIBC_TUNABLES=glibc.malloc.hugetlb=1 {}{} {} --methods {} --rtol {} --repeat 1 2>/dev/null", launch,
-                  arguments.petsc, file, methods, arguments.rtol));
+  const std::string lines = output_of(fmt::format(
+      "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 {}{} {} --methods {} --rtol {} --max-it {} --repeat 1 2>/dev/null", launch,
+      arguments.petsc, file, methods, arguments.rtol, max_iterations));
   std::size_t at = 0;
   while (at < lines.size()) {
     const std::size_t end = std::min(lines.find('\n', at), lines.size());
@@ -189,15 +184,31 @@ Json bench_solve(const Arguments& arguments, const System& s, int threads) {
   const std::string file = fmt::format("/tmp/krilu-bench-{}.bin", ::getpid());
   write_system(file, s.a, s.b);
 
+  const auto options = [&](const char* solver, const char* preconditioner) {
+    Options o;
+    o.solver = solver;
+    o.precond = preconditioner;
+    o.threads = threads;
+    o.rtol = arguments.rtol;
+    return o;
+  };
   // Every side once a round.
   std::map<std::string, std::vector<Ours>> ours;
   std::map<std::string, std::vector<PeerRun>> peers;
   for (int round = 0; round < arguments.rounds; ++round) {
-    ours["bicgstab+dilu"].push_back(run_krilu(s, "bicgstab", "dilu", threads, arguments.rtol));
-    for (const PeerRun& r : run_petsc(arguments, file, s.symmetric ? "bcgs+ilu,cg+icc" : "bcgs+ilu,gmres+ilu", threads))
+    ours["bicgstab+dilu"].push_back(run_krilu(s, options("bicgstab", "dilu")));
+    for (const PeerRun& r : run_petsc(arguments, file, s.symmetric ? "bcgs+ilu,cg+icc" : "bcgs+ilu", threads))
       peers["PETSc " + r.method].push_back(r);
-    if (s.symmetric) ours["cg+dic"].push_back(run_krilu(s, "cg", "dic", threads, arguments.rtol));
-    ours["bicgstab+ilu0"].push_back(run_krilu(s, "bicgstab", "ilu0", threads, arguments.rtol));
+    if (s.symmetric) ours["cg+dic"].push_back(run_krilu(s, options("cg", "dic")));
+    ours["bicgstab+ilu0"].push_back(run_krilu(s, options("bicgstab", "ilu0")));
+  }
+  // GMRES is far behind BiCGStab wherever it needs many restarts: once, and 300 iterations at most.
+  if (!s.symmetric) {
+    Options o = options("gmres", "dilu");
+    o.max_iterations = 300;
+    ours["gmres+dilu"].push_back(run_krilu(s, o));
+    for (const PeerRun& r : run_petsc(arguments, file, "gmres+ilu", threads, 300))
+      peers["PETSc " + r.method].push_back(r);
   }
 #if defined(KRILU_HAS_EIGEN)
   // IncompleteLUT takes minutes a million rows at its defaults: filled to the matrix's own size here. Eigen is far from

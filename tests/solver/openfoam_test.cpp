@@ -76,7 +76,7 @@ void hold(const std::string& name, const std::filesystem::path& matrix, const st
     EXPECT_LE(r.iterations, *most + allowed(r)) << what;
     EXPECT_LE(result.history.back(), r.reduction * result.history.front()) << what;
     EXPECT_GT(result.history[result.history.size() - 2], r.reduction * result.history.front()) << what;
-    std::printf("  %-40s %4d to %d iterations, recorded %4d\n", what.c_str(), *least, *most, r.iterations);
+    std::printf("  %-40s %4d to %d iterations, held against %4d\n", what.c_str(), *least, *most, r.iterations);
   }
 }
 
