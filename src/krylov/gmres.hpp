@@ -84,7 +84,7 @@ class Gmres final : public Method<Space, T> {
         ex.reduce_columns(n, m + 1, columns,
                           KRILU_FN(Index i, Index k) { return w[i] * V.data[std::size_t(k) * n + std::size_t(i)]; },
                           KRILU_FN(Index k, T wv) { H[j() * (m + 1) + k] = h[k] = wv; });
-        subtract_projection(n, columns, h, V, w);
+        add_columns(n, columns, h, T(-1), V, w);
         ex.reduce(n, KRILU_FN(Index i) { return w[i] * w[i]; }, KRILU_FN(T ww) {
           T projected = 0;
           for (Index k = 0; k < columns(); ++k) projected += h[k] * h[k];
@@ -101,7 +101,7 @@ class Gmres final : public Method<Space, T> {
             h[k] = wv;
             H[j() * (m + 1) + k] += wv;
           });
-          subtract_projection(n, columns, h, V, w);
+          add_columns(n, columns, h, T(-1), V, w);
           ex.reduce(n, KRILU_FN(Index i) { return w[i] * w[i]; }, KRILU_FN(T ww) { beta() = std::sqrt(ww); });
         });
 
@@ -149,10 +149,10 @@ class Gmres final : public Method<Space, T> {
       });
       // x = x + Z y, or x + M^-1 V y
       if (flexible) {
-        add_columns(n, j, y, Z, x);
+        add_columns(n, j, y, T(1), Z, x);
       } else {
         ex.for_each(n, KRILU_FN(Index i) { w[i] = 0; });
-        add_columns(n, j, y, V, w);
+        add_columns(n, j, y, T(1), V, w);
         M.apply(w.data, zj.data);
         ex.for_each(n, KRILU_FN(Index i) { x[i] += zj[i]; });
       }
@@ -168,25 +168,22 @@ class Gmres final : public Method<Space, T> {
 
  private:
   // clang-format off
-  /// w = w - sum over k < columns() of h_k v_k
-  void subtract_projection(std::size_t n, exec::Scalar<Index> columns, exec::View<T> h, exec::View<T> V,
-                           exec::View<T> w) const {
-    ex_.for_each_range(n, KRILU_FN(Index begin, Index end) {
-      for (Index k = 0; k < columns(); ++k) {
-        const T hk = h[k];
-        const T* const vk = V.data + std::size_t(k) * n;
-        for (Index i = begin; i < end; ++i) w[i] -= hk * vk[i];
-      }
-    });
-  }
-  /// x = x + sum over k < columns() of y_k z_k
-  void add_columns(std::size_t n, exec::Scalar<Index> columns, exec::View<T> y, exec::View<T> Z,
+  /// x = x + sign * sum over k < columns() of y_k z_k, four columns in a pass over x.
+  void add_columns(std::size_t n, exec::Scalar<Index> columns, exec::View<T> y, T sign, exec::View<T> Z,
                    exec::View<T> x) const {
     ex_.for_each_range(n, KRILU_FN(Index begin, Index end) {
-      for (Index k = 0; k < columns(); ++k) {
-        const T yk = y[k];
-        const T* const zk = Z.data + std::size_t(k) * n;
-        for (Index i = begin; i < end; ++i) x[i] += yk * zk[i];
+      const T* z = Z.data;
+      Index k = 0;
+      for (; k + 4 <= columns(); k += 4, z += 4 * n) {
+        const T y0 = sign * y[k], y1 = sign * y[k + 1], y2 = sign * y[k + 2], y3 = sign * y[k + 3];
+        const T *z0 = z, *z1 = z + n, *z2 = z + 2 * n, *z3 = z + 3 * n;
+#pragma omp simd
+        for (Index i = begin; i < end; ++i) x[i] += (y0 * z0[i] + y1 * z1[i]) + (y2 * z2[i] + y3 * z3[i]);
+      }
+      for (; k < columns(); ++k, z += n) {
+        const T yk = sign * y[k];
+#pragma omp simd
+        for (Index i = begin; i < end; ++i) x[i] += yk * z[i];
       }
     });
   }
