@@ -212,9 +212,12 @@ Json bench_solve(const Arguments& arguments, const System& s, int threads) {
   }
 #if defined(KRILU_HAS_EIGEN)
   // IncompleteLUT takes minutes a million rows at its defaults: filled to the matrix's own size here. Eigen is far from
-  // the front, so one round of it is enough.
-  for (const char* name : s.symmetric ? std::vector<const char*>{"cg+ic-natural", "bicgstab+ilut1"}
-                                      : std::vector<const char*>{"bicgstab+ilut1", "bicgstab+jacobi"})
+  // the front, so one round of it is enough, and its serial preconditioners run with one thread only.
+  const std::vector<const char*> eigen = threads > 1
+                                             ? std::vector<const char*>{s.symmetric ? "cg+jacobi" : "bicgstab+jacobi"}
+                                         : s.symmetric ? std::vector<const char*>{"cg+ic-natural", "cg+jacobi"}
+                                                       : std::vector<const char*>{"bicgstab+ilut1", "bicgstab+jacobi"};
+  for (const char* name : eigen)
     peers[std::string("Eigen ") + name].push_back(run_eigen(name, s.a, s.b, arguments.rtol, 10000, threads, 1));
 #endif
   std::filesystem::remove(file);

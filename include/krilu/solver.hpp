@@ -48,20 +48,54 @@ struct Options {
   double shift = 0;  // added to |diagonal| when the preconditioner is formed, in units of the row's largest entry
 };
 
-/// Progress of a running solve, for another thread to read while solve() runs, and to stop it by.
+/// Progress of a running solve, for another thread to read while solve() runs, and to stop it by. Lives as long as the
+/// solve, and the Solver as long as it is read.
 class Monitor {
  public:
-  int iteration() const { return std::atomic_ref(iteration_).load(std::memory_order_relaxed); }
+  int iteration() const { return load(where().iteration); }
   /// Of the recurrence, as Result::history has it.
-  double relative_residual() const { return std::atomic_ref(residual_).load(std::memory_order_relaxed); }
+  double relative_residual() const { return load(where().residual); }
   /// The solve ends after its current iteration, with status `interrupted` and what it has. Safe in a signal handler.
-  void interrupt() { std::atomic_ref(interrupt_).store(1, std::memory_order_relaxed); }
-  bool interrupted() const { return std::atomic_ref(interrupt_).load(std::memory_order_relaxed) != 0; }
+  void interrupt() {
+    store(own_.interrupt, 1);
+    store(where().interrupt, 1);
+  }
+  bool interrupted() const { return load(own_.interrupt) != 0; }
 
-  // Where the solve writes and looks.
-  mutable int iteration_ = 0;
-  mutable int interrupt_ = 0;
-  mutable double residual_ = 1;
+  /// What the solve writes and looks at, in memory that its device reaches too.
+  struct Feed {
+    int iteration = 0;
+    int interrupt = 0;
+    double residual = 1;
+  };
+  /// Called by the solve: from now on `feed` is what the methods above see; null ends that and keeps the last values.
+  void attach(Feed* feed) {
+    if (feed) {
+      feed->interrupt = load(own_.interrupt);
+    } else if (const Feed* last = feed_.load()) {
+      store(own_.iteration, load(last->iteration));
+      store(own_.residual, load(last->residual));
+    }
+    feed_ = feed;
+    // An interrupt between the two lines above went to the old place.
+    if (feed && load(own_.interrupt)) store(feed->interrupt, 1);
+  }
+
+ private:
+  template <class T>
+  static T load(const T& from) {
+    return std::atomic_ref<T>(const_cast<T&>(from)).load(std::memory_order_relaxed);
+  }
+  template <class T>
+  static void store(T& to, T value) {
+    std::atomic_ref<T>(to).store(value, std::memory_order_relaxed);
+  }
+  Feed& where() const {
+    Feed* feed = feed_.load();
+    return feed ? *feed : own_;
+  }
+  mutable Feed own_;
+  std::atomic<Feed*> feed_{nullptr};
 };
 
 /// Seconds of wall time by part.

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "exec/view.hpp"
+#include "krilu/solver.hpp"
 
 namespace krilu::krylov {
 
@@ -39,11 +40,9 @@ struct Control {
   int iteration = 0;
   int max_iterations = 0;
   Stop reason = Stop::none;
-  T norm = 0;                 // the last one recorded
-  double* history = nullptr;  // max_iterations + 1, seen from both sides
-  int* shown_iteration = nullptr;
-  double* shown_residual = nullptr;
-  int* interrupt = nullptr;
+  T norm = 0;                     // the last one recorded
+  double* history = nullptr;      // max_iterations + 1, seen from both sides
+  Monitor::Feed* feed = nullptr;  // seen from both sides
 
   /// What an entry of the residual adds to the sum that `norm_of` turns into the norm.
   static KRILU_INLINE T measure(bool magnitudes, T r) { return magnitudes ? (r < 0 ? -r : r) : r * r; }
@@ -54,12 +53,12 @@ struct Control {
     norm = norm_now;
     ++iteration;
     history[iteration] = double(norm_now * scale);
-    publish(shown_iteration, iteration);
-    publish(shown_residual, history[iteration]);
+    publish(&feed->iteration, iteration);
+    publish(&feed->residual, history[iteration]);
     if (!(norm_now - norm_now == T(0))) return stop(Stop::not_finite);
     if (norm_now <= target) return stop(Stop::target);
     if (iteration >= max_iterations) return stop(Stop::limit);
-    if (peek(interrupt)) return stop(Stop::interrupted);
+    if (peek(&feed->interrupt)) return stop(Stop::interrupted);
     return 0;
   }
   KRILU_INLINE int stop(Stop why) {

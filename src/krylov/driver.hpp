@@ -44,15 +44,19 @@ class Driver {
         r_(ex_.template allocate<T>(n_)),
         best_(ex_.template allocate<T>(n_)),
         sums_(ex_.template allocate<T>(2)),
-        control_(ex_.template allocate<Control<T>>(1)) {}
+        control_(ex_.template allocate<Control<T>>(1)),
+        feed_(ex_.template allocate_shared<Monitor::Feed>(1)) {}
 
   /// x: the initial guess on entry; the best iterate that was looked at on return.
   Outcome run(Method<Space, T>& method, const sparse::Operator<Space, T>& A, precond::Preconditioner<Space, T>& M,
               const exec::Array<T>& b, const exec::Array<T>& x, const Criterion& criterion, Monitor& monitor);
 
-  std::size_t bytes() const { return r_.bytes() + best_.bytes() + sums_.bytes() + control_.bytes() + history_.bytes(); }
+  std::size_t bytes() const {
+    return r_.bytes() + best_.bytes() + sums_.bytes() + control_.bytes() + feed_.bytes() + history_.bytes();
+  }
 
- private:
+  // Parts of run(): public because nvcc takes kernels in public members only.
+
   /// r = b - A x;  |r| in the 2-norm, and in the criterion's.
   struct Norms {
     double two, own;
@@ -85,10 +89,22 @@ class Driver {
         n_, KRILU_FN(Index i) { out[i] = in[i]; });
   }
 
+ private:
   Space ex_;
   std::size_t n_;
+  /// The monitor sees the feed while this lives.
+  class Attached {
+   public:
+    Attached(Monitor& monitor, Monitor::Feed* feed) : monitor_(monitor) { monitor_.attach(feed); }
+    ~Attached() { monitor_.attach(nullptr); }
+
+   private:
+    Monitor& monitor_;
+  };
+
   exec::Array<T> r_, best_, sums_;
   exec::Array<Control<T>> control_;
+  exec::Array<Monitor::Feed> feed_;
   exec::Array<double> history_;
 };
 
@@ -142,11 +158,9 @@ Outcome Driver<Space, T>::run(Method<Space, T>& method, const sparse::Operator<S
   control.magnitudes = foam;
   control.max_iterations = criterion.max_iterations;
   control.history = history;
-  control.shown_iteration = &monitor.iteration_;
-  control.shown_residual = &monitor.residual_;
-  control.interrupt = &monitor.interrupt_;
-  monitor.iteration_ = 0;
-  monitor.residual_ = out.initial;
+  control.feed = feed_.data();
+  *control.feed = {0, 0, out.initial};
+  const Attached attached(monitor, control.feed);
 
   // Best x looked at so far, and its residual.
   copy(best_, x);

@@ -166,9 +166,9 @@ class Gmres final : public Method<Space, T> {
            flags_.bytes();
   }
 
- private:
   // clang-format off
-  /// x = x + sign * sum over k < columns() of y_k z_k, four columns in a pass over x.
+  /// x = x + sign * sum over k < columns() of y_k z_k, four columns in a pass over x. Part
+  /// of iterate(): public because nvcc takes kernels in public members only.
   void add_columns(std::size_t n, exec::Scalar<Index> columns, exec::View<T> y, T sign, exec::View<T> Z,
                    exec::View<T> x) const {
     ex_.for_each_range(n, KRILU_FN(Index begin, Index end) {
@@ -189,6 +189,7 @@ class Gmres final : public Method<Space, T> {
   }
   // clang-format on
 
+ private:
   Space ex_;
   std::size_t n_;
   Index m_;

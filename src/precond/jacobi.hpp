@@ -2,8 +2,6 @@
 // Jacobi, z_i = r_i / a_ii, and `none`, z = r. One pass over the vectors each; written once for all spaces.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -12,6 +10,9 @@
 #include "precond/preconditioner.hpp"
 
 namespace krilu::precond {
+
+/// "the diagonal is zero or missing in 3 rows, the first is row 7 ...", first 0-based.
+std::string jacobi_sentence(Index zeros, Index first);
 
 template <class Space, class T>
 class Jacobi final : public Preconditioner<Space, T> {
@@ -55,10 +56,7 @@ class Jacobi final : public Preconditioner<Space, T> {
     Index first = std::numeric_limits<Index>::max();
     for (std::size_t i = 0; i < diagonal.size(); ++i)
       if (vanishes(diagonal[i])) first = std::min(first, caller_row_ ? caller_row_(Index(i)) : Index(i));
-    return fmt::format(
-        "jacobi: the diagonal is zero or missing in {} row{}, the first is row {} (counting from 1): use "
-        "--precond none",
-        zeros, zeros == 1 ? "" : "s", first + 1);
+    return jacobi_sentence(zeros, first);
   }
 
   Space space_;

@@ -106,9 +106,9 @@ SplitPattern::SplitPattern(const exec::Host& host, const CsrView& a, const RowOr
     if (!cut(order, n, h, s)) return std::numeric_limits<double>::infinity();
     return double(s.lower.back() + std::int64_t(s.upper.back())) / std::max(1.0, double(n.entries));
   };
-  height_ = 1;
+  height_ = height > 0 ? height : 1;
   for (int h : {8, 4})
-    if (height_ == 1 && (height == h || (height == 0 && padded(h) <= 1.2))) height_ = h;
+    if (height == 0 && height_ == 1 && padded(h) <= 1.2) height_ = h;
   if (!cut(order, n, height_, s))
     throw Error("the matrix does not fit 32-bit positions once padded: it has too many nonzeros for one device");
   host_slice_row_ = std::move(s.first_row);

@@ -71,7 +71,7 @@ struct RowOrder {
 /// pattern.
 class SplitPattern {
  public:
-  /// height 0: the tallest of 8, 4 and 1 that pads at most a fifth.
+  /// height 0: the tallest of 8, 4 and 1 that pads at most a fifth. Host kernels exist for these three only.
   template <class Space>
   SplitPattern(const Space& space, const exec::Host& host, const CsrView& a, const RowOrder& order, int height = 0)
       : SplitPattern(host, a, order, height) {

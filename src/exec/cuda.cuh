@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// exec::Cuda: one GPU as an execution space. Kernels go to one stream. repeat_until records its body once into the body
+// of a WHILE node of a CUDA graph (when into an IF node, both nest), so that no iteration returns to the host: a kernel
+// reads the flag where it lives and sets the node's condition. Sums are formed by a grid of fixed size and added in
+// block order by the block that finishes last, which also runs the closing step: one launch a reduction, and the same
+// bits on every run. Sources: CUDA programming guide, conditional graph nodes; the last-block reduction of the CUDA
+// samples (threadFenceReduction). Included by .cu files only.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "exec/array.hpp"
+
+namespace krilu::exec {
+
+/// Throws krilu::Error with CUDA's own words and what krilu was doing.
+void require_cuda(cudaError_t status, const char* doing);
+
+namespace cuda {
+
+constexpr int block_threads = 256;
+constexpr std::size_t most_sum_bytes = 3 * sizeof(double);  // of one block: up to three sums
+
+template <class F>
+__global__ void for_each_kernel(std::size_t n, F f) {
+  const std::size_t step = std::size_t(gridDim.x) * blockDim.x;
+  for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) f(static_cast<Index>(i));
+}
+
+template <class F>
+__global__ void for_each_range_kernel(std::size_t n, F f) {
+  const std::size_t step = std::size_t(gridDim.x) * blockDim.x;
+  for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step)
+    f(static_cast<Index>(i), static_cast<Index>(i + 1));
+}
+
+template <class F>
+__global__ void once_kernel(F f) {
+  f();
+}
+
+/// Adds the block's values, result in thread 0. Fixed tree: the same bits on every run.
+template <class T, int N>
+__device__ void block_sum(T (&sum)[N]) {
+  __shared__ T warp_sum[N][block_threads / 32];
+#pragma unroll
+  for (int k = 0; k < N; ++k) {
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2) sum[k] += __shfl_down_sync(0xffffffffu, sum[k], offset);
+    if (threadIdx.x % 32 == 0) warp_sum[k][threadIdx.x / 32] = sum[k];
+  }
+  __syncthreads();
+  if (threadIdx.x < 32) {
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      sum[k] = threadIdx.x < block_threads / 32 ? warp_sum[k][threadIdx.x] : T(0);
+#pragma unroll
+      for (int offset = block_threads / 64; offset > 0; offset /= 2)
+        sum[k] += __shfl_down_sync(0xffffffffu, sum[k], offset);
+    }
+  }
+}
+
+/// Leaves the block's sums in partial[N * block]; true in all threads of the block that arrives last, once all are
+/// seen.
+template <class T, int N>
+__device__ bool arrive(T (&sum)[N], T* partial, unsigned* arrived, unsigned blocks, unsigned block) {
+  __shared__ bool last;
+  if (threadIdx.x == 0) {
+    for (int k = 0; k < N; ++k) partial[N * block + k] = sum[k];
+    __threadfence();
+    last = atomicAdd(arrived, 1u) == blocks - 1;
+  }
+  __syncthreads();
+  if (last) __threadfence();
+  return last;
+}
+
+/// In the last block: the sum of all partials, in thread 0.
+template <class T, int N>
+__device__ void sum_partials(T (&sum)[N], const T* partial, unsigned blocks) {
+  for (int k = 0; k < N; ++k) sum[k] = 0;
+  for (unsigned b = threadIdx.x; b < blocks; b += block_threads)
+    for (int k = 0; k < N; ++k) sum[k] += static_cast<const volatile T*>(partial)[N * b + k];
+  __syncthreads();  // block_sum's shared memory is used again
+  block_sum(sum);
+}
+
+template <class F, class Close>
+__global__ void __launch_bounds__(block_threads)
+    reduce_kernel(std::size_t n, F f, Close close, void* work, unsigned* arrived) {
+  // The type is asked for here: host code does not know what a device lambda returns.
+  using V = std::decay_t<decltype(f(Index{}))>;
+  using T = typename SumTraits<V>::Value;
+  constexpr int N = SumTraits<V>::count;
+  static_assert(N * sizeof(T) <= most_sum_bytes);
+  T* const partial = static_cast<T*>(work);
+  T sum[N] = {};
+  const std::size_t step = std::size_t(gridDim.x) * blockDim.x;
+  for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) {
+    const V v = f(static_cast<Index>(i));
+#pragma unroll
+    for (int k = 0; k < N; ++k) sum[k] += SumTraits<V>::get(v, k);
+  }
+  block_sum(sum);
+  if (!arrive(sum, partial, arrived, gridDim.x, blockIdx.x)) return;
+  sum_partials(sum, partial, gridDim.x);
+  if (threadIdx.x == 0) {
+    *arrived = 0;
+    V total;
+    T* const out = reinterpret_cast<T*>(&total);
+    for (int k = 0; k < N; ++k) out[k] = sum[k];
+    close(total);
+  }
+}
+
+/// Column blockIdx.y of a reduce_columns; columns from count on leave at once.
+template <class F, class Close>
+__global__ void __launch_bounds__(block_threads)
+    reduce_columns_kernel(std::size_t n, Scalar<Index> count, F f, Close close, void* work, unsigned* arrived) {
+  using T = std::decay_t<decltype(f(Index{}, Index{}))>;
+  const Index j = static_cast<Index>(blockIdx.y);
+  if (j >= count()) return;
+  T sum[1] = {};
+  const std::size_t step = std::size_t(gridDim.x) * blockDim.x;
+  for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step)
+    sum[0] += f(static_cast<Index>(i), j);
+  block_sum(sum);
+  T* const own = static_cast<T*>(work) + std::size_t(j) * gridDim.x;
+  if (!arrive(sum, own, arrived + j, gridDim.x, blockIdx.x)) return;
+  sum_partials(sum, own, gridDim.x);
+  if (threadIdx.x == 0) {
+    arrived[j] = 0;
+    close(j, sum[0]);
+  }
+}
+
+}  // namespace cuda
+
+class Cuda {
+ public:
+  /// Throws krilu::Error where there is no such GPU.
+  explicit Cuda(int number = 0);
+
+  static constexpr const char* name = "cuda";
+  int threads() const { return 1; }
+  cudaStream_t stream() const { return device_->stream; }
+  int multiprocessors() const { return device_->multiprocessors; }
+
+  // --- memory ---------------------------------------------------------------------------------------------------
+  template <class T>
+  Array<T> allocate(std::size_t n) const {
+    return Array<T>(device_->memory, n);
+  }
+  /// Pinned and mapped: kernels write it and the host reads it meanwhile, at one address.
+  template <class T>
+  Array<T> allocate_shared(std::size_t n) const {
+    return Array<T>(device_->shared, n);
+  }
+  template <class T>
+  void copy_in(const Array<T>& to, const T* from, std::size_t n) const {
+    copy(to.data(), from, n * sizeof(T), cudaMemcpyHostToDevice);
+  }
+  template <class T>
+  void copy_out(T* to, const Array<T>& from, std::size_t n) const {
+    copy(to, from.data(), n * sizeof(T), cudaMemcpyDeviceToHost);
+  }
+  void synchronise() const;
+  long synchronisations() const { return device_->synchronisations; }
+  bool recording() const { return device_->depth > 0; }
+
+  // --- kernels --------------------------------------------------------------------------------------------------
+  template <class F>
+  void for_each(std::size_t n, F f) const {
+    if (n == 0) return;
+    cuda::for_each_kernel<<<grid(n), cuda::block_threads, 0, stream()>>>(n, f);
+    launched();
+  }
+  template <class F>
+  void for_each_range(std::size_t n, F f) const {
+    if (n == 0) return;
+    cuda::for_each_range_kernel<<<grid(n), cuda::block_threads, 0, stream()>>>(n, f);
+    launched();
+  }
+  template <class F>
+  void once(F f) const {
+    cuda::once_kernel<<<1, 1, 0, stream()>>>(f);
+    launched();
+  }
+  template <class F, class Close>
+  void reduce(std::size_t n, F f, Close close) const {
+    const unsigned blocks = reduction_grid(n);
+    cuda::reduce_kernel<<<blocks, cuda::block_threads, 0, stream()>>>(
+        n, f, close, scratch(blocks * cuda::most_sum_bytes), counters(1));
+    launched();
+  }
+  template <class F, class Close>
+  void reduce_columns(std::size_t n, Index most, Scalar<Index> count, F f, Close close) const {
+    const unsigned blocks = reduction_grid(n);
+    cuda::reduce_columns_kernel<<<dim3(blocks, unsigned(most)), cuda::block_threads, 0, stream()>>>(
+        n, count, f, close, scratch(blocks * std::size_t(most) * sizeof(double)), counters(most));
+    launched();
+  }
+
+  // --- control --------------------------------------------------------------------------------------------------
+  template <class Body>
+  void repeat_until(Scalar<int> stop, Body body) const {
+    conditional(cudaGraphCondTypeWhile, stop, [&] { body(); });
+  }
+  template <class Body>
+  void when(Scalar<int> flag, Body body) const {
+    conditional(cudaGraphCondTypeIf, flag, [&] { body(); });
+  }
+
+ private:
+  struct Device {
+    int number = 0, multiprocessors = 1;
+    cudaStream_t stream = nullptr;
+    std::vector<cudaStream_t> idle_streams;  // for bodies recorded while another records
+    std::shared_ptr<Memory> memory, shared;
+    std::vector<cudaGraphExec_t> launched_graphs;  // alive until the next synchronisation
+    std::vector<std::unique_ptr<Array<char>>> scratch;
+    std::vector<std::unique_ptr<Array<unsigned>>> counters;
+    int depth = 0;
+    long synchronisations = 0;
+    ~Device();
+  };
+
+  unsigned grid(std::size_t n) const {
+    return unsigned(std::min<std::size_t>((n + cuda::block_threads - 1) / cuda::block_threads, 1u << 30));
+  }
+  /// As many blocks as run at once, so that the number of partial sums is small and fixed.
+  unsigned reduction_grid(std::size_t n) const {
+    return std::max(1u, std::min(grid(n), unsigned(4 * multiprocessors())));
+  }
+  void launched() const { require_cuda(cudaGetLastError(), "launching a kernel"); }
+  /// Work space of reductions. All kernels of a space stand in one stream, so one piece serves all; it may grow only
+  /// while nothing that is recorded uses it, so old pieces stay.
+  void* scratch(std::size_t bytes) const;
+  unsigned* counters(Index n) const;
+  void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) const;
+  template <class Record>
+  void conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Record record) const;
+
+  std::shared_ptr<Device> device_;
+};
+
+namespace cuda {
+/// WHILE goes on until the flag is set; IF runs where it is set.
+__global__ inline void set_condition(cudaGraphConditionalHandle handle, Scalar<int> flag, bool until) {
+  cudaGraphSetConditional(handle, (flag() != 0) != until ? 1u : 0u);
+}
+}  // namespace cuda
+
+template <class Record>
+void Cuda::conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Record record) const {
+  Device& d = *device_;
+  const bool outermost = d.depth == 0;
+  const bool until = type == cudaGraphCondTypeWhile;
+  cudaGraph_t top = nullptr;
+  if (outermost) {
+    require_cuda(cudaGraphCreate(&top, 0), "making a graph");
+    require_cuda(cudaStreamBeginCaptureToGraph(d.stream, top, nullptr, nullptr, 0, cudaStreamCaptureModeRelaxed),
+                 "recording a graph");
+  }
+  // Where the stream's record stands: the graph, and the nodes that the next one depends on.
+  cudaGraph_t graph = nullptr;
+  const cudaGraphNode_t* before = nullptr;
+  std::size_t count = 0;
+  cudaStreamCaptureStatus capturing;
+  const auto position = [&] {
+    const cudaGraphEdgeData* edges = nullptr;
+    require_cuda(cudaStreamGetCaptureInfo(d.stream, &capturing, nullptr, &graph, &before, &edges, &count),
+                 "recording a graph");
+  };
+  position();
+  cudaGraphConditionalHandle handle;
+  require_cuda(cudaGraphConditionalHandleCreate(&handle, graph, 0, 0), "making a conditional node");
+  cuda::set_condition<<<1, 1, 0, d.stream>>>(handle, flag, until);
+  launched();
+  position();
+  cudaGraphNodeParams params = {};
+  params.type = cudaGraphNodeTypeConditional;
+  params.conditional.handle = handle;
+  params.conditional.type = type;
+  params.conditional.size = 1;
+  cudaGraphNode_t node;
+  require_cuda(cudaGraphAddNode(&node, graph, before, nullptr, count, &params), "adding a conditional node");
+  require_cuda(cudaStreamUpdateCaptureDependencies(d.stream, &node, nullptr, 1, cudaStreamSetCaptureDependencies),
+               "recording a graph");
+
+  // The body, on a stream of its own, since the outer one goes on recording.
+  cudaStream_t inner;
+  if (d.idle_streams.empty()) {
+    require_cuda(cudaStreamCreateWithFlags(&inner, cudaStreamNonBlocking), "making a stream");
+  } else {
+    inner = d.idle_streams.back();
+    d.idle_streams.pop_back();
+  }
+  require_cuda(cudaStreamBeginCaptureToGraph(inner, params.conditional.phGraph_out[0], nullptr, nullptr, 0,
+                                             cudaStreamCaptureModeRelaxed),
+               "recording the body of a loop");
+  const cudaStream_t outer = std::exchange(d.stream, inner);
+  ++d.depth;
+  record();
+  if (until) {
+    cuda::set_condition<<<1, 1, 0, d.stream>>>(handle, flag, until);
+    launched();
+  }
+  --d.depth;
+  d.stream = outer;
+  cudaGraph_t recorded;
+  require_cuda(cudaStreamEndCapture(inner, &recorded), "recording the body of a loop");
+  d.idle_streams.push_back(inner);
+
+  if (outermost) {
+    require_cuda(cudaStreamEndCapture(d.stream, &top), "recording a graph");
+    cudaGraphExec_t ready;
+    require_cuda(cudaGraphInstantiate(&ready, top, 0), "making a graph ready");
+    require_cuda(cudaGraphDestroy(top), "making a graph ready");
+    require_cuda(cudaGraphLaunch(ready, d.stream), "launching a graph");
+    d.launched_graphs.push_back(ready);
+  }
+}
+
+}  // namespace krilu::exec

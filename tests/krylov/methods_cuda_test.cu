@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Krylov texts compiled for a GPU against the same texts on the host: iterations, true residuals, solutions; and
+// that the host waits a fixed number of times a solve, however many iterations it takes.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "krilu/io.hpp"
+#include "krilu/solver.hpp"
+#include "krylov/bicgstab.hpp"
+#include "krylov/cg.hpp"
+#include "krylov/driver.hpp"
+#include "krylov/gmres.hpp"
+#include "precond/jacobi.hpp"
+#include "schedule/row_order.hpp"
+#include "sparse/split_cuda.cuh"
+
+namespace krilu {
+namespace {
+
+using exec::Cuda;
+
+struct Solved {
+  krylov::Outcome outcome;
+  std::vector<double> x;
+  long synchronisations = 0;
+};
+
+std::unique_ptr<krylov::Method<Cuda, double>> method_of(const std::string& name, const Cuda& ex, Index n) {
+  if (name == "cg") return std::make_unique<krylov::Cg<Cuda, double>>(ex, n);
+  if (name == "bicgstab") return std::make_unique<krylov::Bicgstab<Cuda, double>>(ex, n);
+  return std::make_unique<krylov::Gmres<Cuda, double>>(ex, n, 20, name == "fgmres");
+}
+
+/// Rows stay in the caller's order here: what is tested is the methods.
+Solved solve_on_gpu(const CsrMatrix& a, const std::vector<double>& b, const std::string& method, bool jacobi,
+                    double rtol) {
+  const Cuda ex;
+  const exec::Host host(2);
+  sparse::RowOrder order = schedule::by_windows(a, {});
+  for (Index i = 0; i < a.rows; ++i) order.rows[std::size_t(i)] = order.place[std::size_t(i)] = i;
+  const auto pattern = std::make_shared<const sparse::SplitPattern>(ex, host, a, order, sparse::cuda_height);
+  sparse::SplitMatrix<double> m = sparse::fill_values<double>(host, pattern, a, order);
+  for (auto* part : {&m.lower, &m.diagonal, &m.upper}) *part = sparse::to_space(ex, std::move(*part));
+  const sparse::SplitOperator<Cuda, double> A(ex, m);
+  const precond::Context<Cuda> context{ex, triangular::Strategy::serial, {}};
+  std::unique_ptr<precond::Preconditioner<Cuda, double>> M;
+  if (jacobi)
+    M = std::make_unique<precond::Jacobi<Cuda, double>>(context, pattern);
+  else
+    M = std::make_unique<precond::None<Cuda, double>>(context, pattern);
+  M->factor(m, 0);
+  const auto n = std::size_t(a.rows);
+  const auto bd = ex.allocate<double>(n), xd = ex.allocate<double>(n);
+  Solved s;
+  s.x.assign(n, 0.0);
+  ex.copy_in(bd, b.data(), n);
+  ex.copy_in(xd, s.x.data(), n);
+  krylov::Driver<Cuda, double> driver(ex, a.rows);
+  const auto K = method_of(method, ex, a.rows);
+  Monitor monitor;
+  const long before = ex.synchronisations();
+  s.outcome = driver.run(*K, A, *M, bd, xd, {rtol, 0, Norm::true2, 5000}, monitor);
+  s.synchronisations = ex.synchronisations() - before;
+  ex.copy_out(s.x.data(), xd, n);
+  return s;
+}
+
+class Methods : public ::testing::TestWithParam<std::tuple<std::string, bool>> {};
+
+TEST_P(Methods, MatchTheHost) {
+  const auto [method, jacobi] = GetParam();
+  for (const char* name : {"gen:poisson2d:70x50", "gen:convdiff2d:90x31", "gen:convdiff3d:40x40x40"}) {
+    if (method == "cg" && std::string(name).find("poisson") == std::string::npos) continue;
+    SCOPED_TRACE(name);
+    const CsrMatrix a = generate(name);
+    const std::vector<double> b = random_vector(std::size_t(a.rows), 3, -1, 1);
+    const Solved gpu = solve_on_gpu(a, b, method, jacobi, 1e-9);
+    Options o;
+    o.solver = method;
+    o.precond = jacobi ? "jacobi" : "none";
+    o.restart = 20;
+    o.rtol = 1e-9;
+    o.max_iterations = 5000;
+    std::vector<double> x(b.size(), 0.0);
+    const Result host = solve(a, b, x, o);
+    EXPECT_EQ(gpu.outcome.status, host.status);
+    ASSERT_EQ(gpu.outcome.status, Status::converged);
+    // Rounding differs.
+    EXPECT_NEAR(gpu.outcome.iterations, host.iterations, 1 + 0.1 * host.iterations);
+    EXPECT_LE(gpu.outcome.residual, 1e-9 * gpu.outcome.rhs);
+    for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(gpu.x[i], x[i], 1e-5);
+  }
+}
+
+TEST_P(Methods, TheHostWaitsAFixedNumberOfTimes) {
+  const auto [method, jacobi] = GetParam();
+  const CsrMatrix a = generate("gen:poisson2d:40x40");
+  const std::vector<double> b = random_vector(std::size_t(a.rows), 3, -1, 1);
+  const Solved few = solve_on_gpu(a, b, method, jacobi, 1e-2), many = solve_on_gpu(a, b, method, jacobi, 1e-8);
+  EXPECT_GT(many.outcome.iterations, 2 * few.outcome.iterations);
+  EXPECT_EQ(few.synchronisations, many.synchronisations);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Methods,
+                         ::testing::Combine(::testing::Values("cg", "bicgstab", "gmres", "fgmres"), ::testing::Bool()),
+                         [](const auto& test) {
+                           return std::get<0>(test.param) + (std::get<1>(test.param) ? "_jacobi" : "_none");
+                         });
+
+}  // namespace
+}  // namespace krilu
