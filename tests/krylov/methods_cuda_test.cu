@@ -89,8 +89,9 @@ TEST_P(Methods, MatchTheHost) {
     const Result host = solve(a, b, x, o);
     EXPECT_EQ(gpu.outcome.status, host.status);
     ASSERT_EQ(gpu.outcome.status, Status::converged);
-    // Rounding differs.
-    EXPECT_NEAR(gpu.outcome.iterations, host.iterations, 1 + 0.1 * host.iterations);
+    // Rounding differs, and BiCGStab amplifies it: a change of 1e-15 in b moves the second system's 90 by 12.
+    const double share = method == "bicgstab" ? 0.25 : 0.05;
+    EXPECT_NEAR(gpu.outcome.iterations, host.iterations, 1 + share * host.iterations);
     EXPECT_LE(gpu.outcome.residual, 1e-9 * gpu.outcome.rhs);
     for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(gpu.x[i], x[i], 1e-5);
   }
