@@ -20,6 +20,22 @@ namespace {
 
 using krilu::app::Run;
 
+/// Help texts within 80 columns.
+class NarrowFormatter : public CLI::Formatter {
+ public:
+  NarrowFormatter() { column_width(indent); }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    std::string text = krilu::app::wrapped(CLI::Formatter::make_option_desc(option), indent);
+    const std::string continued = "\n" + std::string(indent, ' ');  // the base class indents by itself
+    for (std::size_t at = 0; (at = text.find(continued, at)) != std::string::npos; ++at)
+      text.replace(at, continued.size(), "\n");
+    return text;
+  }
+
+ private:
+  static constexpr std::size_t indent = 28;
+};
+
 /// An unknown option or subcommand, with the nearest one that exists.
 int explain_usage(const CLI::App& app, const CLI::ParseError& error) {
   std::vector<std::string> known;
@@ -54,6 +70,7 @@ int main(int argc, char** argv) {
       "  krilu info A.mtx                             what kind of matrix it is\n"
       "  krilu compare A.mtx --precond none,dilu      residual curves side by side\n",
       "krilu");
+  app.formatter(std::make_shared<NarrowFormatter>());
   app.set_version_flag("--version", std::string("krilu ") + krilu::version);
   app.require_subcommand(1);
   app.failure_message([](const CLI::App*, const CLI::Error&) { return std::string(); });

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 
 namespace krilu::app {
 
@@ -22,12 +23,22 @@ std::string painted(const char* code, const std::string& text) {
 
 std::atomic<Monitor*> running{nullptr};
 
+double seconds_now() {
+  timespec t;
+  ::clock_gettime(CLOCK_MONOTONIC, &t);  // one of the calls that a signal handler may make
+  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+}
+
 extern "C" void on_interrupt(int) {
+  static std::atomic<double> first{0};
   Monitor* monitor = running.load();
   if (monitor && !monitor->interrupted()) {
+    first = seconds_now();
     monitor->interrupt();
     return;
   }
+  // One key press may arrive twice: timeout(1), for one, signals its child and then its whole group.
+  if (monitor && seconds_now() - first < 0.5) return;
   constexpr char sentence[] = "\nkrilu: interrupted before there was a result\n";
   const auto written = ::write(STDERR_FILENO, sentence, sizeof sentence - 1);
   static_cast<void>(written);

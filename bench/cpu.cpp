@@ -8,6 +8,7 @@
 // each input read once and each output written once, over the machine's own STREAM triad.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -18,6 +19,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 
 #include "exec/host.hpp"
@@ -37,7 +39,8 @@ using Json = nlohmann::ordered_json;
 
 struct Arguments {
   std::vector<std::string> matrices;
-  std::string json, petsc;
+  std::string json, petsc, program, memory_of;
+  int threads = 0;
   int rounds = 5;
   double rtol = 1e-8;
 };
@@ -67,7 +70,7 @@ std::size_t resident() {
 }
 
 struct System {
-  std::string name;
+  std::string name, given;
   CsrMatrix a;
   std::vector<double> b;
   bool symmetric = false;
@@ -75,7 +78,7 @@ struct System {
 
 System load(const std::string& name) {
   System s;
-  s.name = std::filesystem::path(name).filename().string();
+  s.given = name;
   if (is_generator(name)) {
     s.a = generate(name);
     s.name = name.substr(4);
@@ -129,23 +132,16 @@ struct Ours {
   double setup = 0, solve = 0, residual = 0;
   int iterations = 0;
   bool converged = false;
-  std::size_t bytes = 0, measured = 0;
 };
 
 Ours run_krilu(const System& s, const Options& o) {
   std::vector<double> x(s.b.size(), 0.0);
-  const std::size_t before = resident();
   Solver solver(o);
   solver.analyse(s.a);
   solver.factor(s.a);
   const Result r = solver.solve(s.b, x);
-  return {r.seconds.analyse + r.seconds.factor,
-          r.seconds.solve,
-          r.relative_residual,
-          r.iterations,
-          r.status == Status::converged,
-          solver.bytes(),
-          resident() - std::min(before, resident())};
+  return {r.seconds.analyse + r.seconds.factor, r.seconds.solve, r.relative_residual, r.iterations,
+          r.status == Status::converged};
 }
 
 std::vector<PeerRun> run_petsc(const Arguments& arguments, const std::string& file, const std::string& methods,
@@ -177,6 +173,21 @@ std::vector<PeerRun> run_petsc(const Arguments& arguments, const std::string& fi
     runs.push_back(r);
   }
   return runs;
+}
+
+/// What a process of its own grew by while it analysed, factored and solved, against what the solver says that it
+/// holds. Temporary memory that was freed is handed back to the system before either look.
+int print_memory(const System& s, const Options& o) {
+  std::vector<double> x(s.b.size(), 0.0);
+  ::malloc_trim(0);
+  const std::size_t before = resident();
+  Solver solver(o);
+  solver.analyse(s.a);
+  solver.factor(s.a);
+  solver.solve(s.b, x);
+  ::malloc_trim(0);
+  fmt::print("{} {}\n", solver.bytes(), resident() - before);
+  return 0;
 }
 
 Json bench_solve(const Arguments& arguments, const System& s, int threads) {
@@ -266,8 +277,12 @@ Json bench_solve(const Arguments& arguments, const System& s, int threads) {
   if (!per_iteration.empty()) j["per_iteration_over_petsc_bcgs_ilu"] = median(per_iteration);
   if (!total.empty()) j["whole_over_best_peer"] = median(total);
   j["whole_is"] = method + "+" + precond;
-  j["bytes"] = whole[0].bytes;
-  j["measured_bytes"] = medians(whole, [](const Ours& r) { return double(r.measured); });
+  std::istringstream memory(output_of(
+      fmt::format("{} --memory-of {}+{} --threads {} {}", arguments.program, method, precond, threads, s.given)));
+  double bytes = 0, measured = 0;
+  memory >> bytes >> measured;
+  j["bytes"] = bytes;
+  j["measured_bytes"] = measured;
   return j;
 }
 
@@ -295,7 +310,8 @@ void print(const Json& report) {
         s["matrix"].get<std::string>(), io::thousands(s["rows"].get<std::int64_t>()), s["threads"].get<int>(),
         s["threads"] == 1 ? "" : "s", s.value("per_iteration_over_petsc_bcgs_ilu", 0.0),
         s["whole_is"].get<std::string>(), s.value("whole_over_best_peer", 0.0),
-        io::megabytes(s["bytes"].get<std::size_t>()), io::megabytes(std::size_t(s["measured_bytes"].get<double>())));
+        io::megabytes(std::size_t(s["bytes"].get<double>())),
+        io::megabytes(std::size_t(s["measured_bytes"].get<double>())));
     fmt::print(
         "| | iterations | set-up, s | solve, s | whole, s | ms an iteration | true residual |\n"
         "|---|--:|--:|--:|--:|--:|--:|\n");
@@ -367,11 +383,21 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", arguments.rounds, "Rounds in which the sides take turns")->capture_default_str();
   app.add_option("--rtol", arguments.rtol, "Tolerance on the true residual")->capture_default_str();
   app.add_option("--petsc", arguments.petsc, "The program petsc-peer");
+  app.add_option("--memory-of", arguments.memory_of, "Only: bytes said and bytes grown by for METHOD+PRECOND");
+  app.add_option("--threads", arguments.threads, "Threads of --memory-of");
   CLI11_PARSE(app, argc, argv);
+  arguments.program = argv[0];
   std::string command = "krilu-bench-cpu";
   for (int k = 1; k < argc; ++k) command += std::string(" ") + argv[k];
   if (const char* given = std::getenv("KRILU_BENCH_COMMAND")) command = given;
   try {
+    if (const std::size_t plus = arguments.memory_of.find('+'); plus != std::string::npos) {
+      krilu::Options o;
+      o.solver = arguments.memory_of.substr(0, plus);
+      o.precond = arguments.memory_of.substr(plus + 1);
+      o.threads = arguments.threads;
+      return krilu::bench::print_memory(krilu::bench::load(arguments.matrices.front()), o);
+    }
     return krilu::bench::run(arguments, command);
   } catch (const krilu::Error& e) {
     fmt::print(stderr, "krilu-bench-cpu: {}\n", e.what());

@@ -25,10 +25,11 @@ struct DeviceMemory final : Memory {
       std::size_t free = 0, total = 0;
       cudaMemGetInfo(&free, &total);
       char sentence[200];
-      std::snprintf(sentence, sizeof sentence,
-                    "the GPU has %.1f GB free of %.1f GB, and %.1f GB more are needed: take --device host, or a GPU with "
-                    "more memory",
-                    1e-9 * double(free), 1e-9 * double(total), 1e-9 * double(bytes));
+      std::snprintf(
+          sentence, sizeof sentence,
+          "the GPU has %.1f GB free of %.1f GB, and %.1f GB more are needed: take --device host, or a GPU with "
+          "more memory",
+          1e-9 * double(free), 1e-9 * double(total), 1e-9 * double(bytes));
       throw Error(sentence);
     }
     require_cuda(status, "allocating device memory");

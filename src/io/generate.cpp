@@ -177,7 +177,7 @@ CsrMatrix generate(const std::string& text) {
     if (parts[0] == s.name) stencil = &s;
   if (!stencil) {
     const std::string near = nearest_name(std::string(parts[0]), stencil_names());
-    throw usage("unknown generator" + (near.empty() ? "" : fmt::format(", did you mean '{}'?", near)));
+    throw usage("unknown generator" + (near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near)));
   }
   if (parts.size() < 2 || parts.size() > 3) throw usage("needs a size, and perhaps a seed");
   const auto sizes = split(parts[1], 'x');

@@ -110,7 +110,7 @@ void Solver::Body::choose(const CsrView& a, const sparse::Symmetry& symmetry, co
             symmetric ? "the preconditioner asked for is not a symmetric one" : "the matrix is not symmetric definite");
     else
       chose("solver", plan.method, "gmres",
-            fmt::format("{} rows have no diagonal entry or a zero one, and GMRES cannot break down",
+            fmt::format("{} rows have no diagonal entry or a zero one, where GMRES is the safest",
                         diagonal.missing + diagonal.zero));
   }
   if (plan.precond == "auto") {

@@ -75,22 +75,20 @@ void SliceRunner::plan_sync_free(const sparse::SplitPattern& pattern, const Inde
       slice_of_row[std::size_t(i)] = s;
   // A thread goes through its own groups in order, so of each other thread only the furthest group counts.
   const auto plan = [&](Needs& needs, const std::vector<Offset>& offset, const Index* column, bool up) {
-    needs.offset = {0};
-    std::vector<std::int32_t> furthest(std::size_t(threads), 0);
-    for (Index g = 0; g < groups; ++g) {
-      std::fill(furthest.begin(), furthest.end(), 0);
-      const Index last = std::min(slices_, (g + 1) * group_slices_);
-      for (Offset k = offset[std::size_t(g * group_slices_)]; k < offset[std::size_t(last)]; ++k) {
-        const Index other = slice_of_row[std::size_t(column[k])] / group_slices_;
-        const Index owner = other % threads;
-        // How many groups its owner will have done once `other` is finished.
-        const Index done = up ? other / threads + 1 : (groups - 1 - owner) / threads - other / threads + 1;
-        furthest[std::size_t(owner)] = std::max(furthest[std::size_t(owner)], done);
+    needs.assign(std::size_t(groups) * std::size_t(threads), 0);
+    host_.for_each_range(std::size_t(groups), [&](Index begin, Index end) {
+      for (Index g = begin; g < end; ++g) {
+        std::int32_t* const furthest = needs.data() + std::size_t(g) * std::size_t(threads);
+        const Index last = std::min(slices_, (g + 1) * group_slices_);
+        for (Offset k = offset[std::size_t(g * group_slices_)]; k < offset[std::size_t(last)]; ++k) {
+          const Index other = slice_of_row[std::size_t(column[k])] / group_slices_;
+          const Index owner = other % threads;
+          // How many groups its owner will have done once `other` is finished.
+          const Index done = up ? other / threads + 1 : (groups - 1 - owner) / threads - other / threads + 1;
+          if (owner != g % threads) furthest[owner] = std::max(furthest[owner], done);
+        }
       }
-      for (int t = 0; t < threads; ++t)
-        if (t != g % threads && furthest[std::size_t(t)] > 0) needs.list.push_back({t, furthest[std::size_t(t)]});
-      needs.offset.push_back(Index(needs.list.size()));
-    }
+    });
   };
   plan(ascending_, pattern.lower_offsets(), lower_column, true);
   plan(descending_, pattern.upper_offsets(), upper_column, false);
@@ -112,9 +110,7 @@ std::string SliceRunner::seen() const {
 
 std::size_t SliceRunner::bytes() const {
   std::size_t b = steps_.capacity() * sizeof(Step);
-  for (const Needs* n : {&ascending_, &descending_})
-    b += n->offset.capacity() * sizeof(Index) + n->list.capacity() * sizeof(Need);
-  return b;
+  return b + (ascending_.capacity() + descending_.capacity()) * sizeof(std::int32_t);
 }
 
 }  // namespace krilu::triangular

@@ -35,7 +35,7 @@ Strategy strategy_by_name(const std::string& name);
 const std::vector<std::string>& strategy_names();
 
 struct RunnerTuning {
-  Index narrow_rows = 512;  // a level of fewer rows a thread is not worth a barrier
+  Index narrow_rows = 256;  // a level of fewer rows a thread is not worth a barrier
   Index group_rows = 128;   // rows that a thread takes at a time without synchronisation
   int trials = 2;           // timed sweeps of each candidate before settling
 };
@@ -81,14 +81,9 @@ class SliceRunner {
     Index begin, end;
     bool shared;
   };
-  struct Need {  // of the sync-free strategy: wait until `thread` has done so many of its own groups
-    std::int32_t thread;
-    std::int32_t done;
-  };
-  struct Needs {  // of one direction: those of group g are list[offset[g]] .. list[offset[g+1]-1]
-    std::vector<Index> offset;
-    std::vector<Need> list;
-  };
+  /// Of the sync-free strategy in one direction: before group g, wait until thread t has done
+  /// needs[g * threads + t] of its own groups.
+  using Needs = std::vector<std::int32_t>;
   struct Candidate {
     Strategy strategy;
     double best = std::numeric_limits<double>::infinity();
@@ -149,9 +144,10 @@ class SliceRunner {
         if (me == 0) run_serial(forward, backward);
         return;
       }
-      const auto await = [](const exec::Progress& progress, const Needs& needs, Index g) {
-        for (Index k = needs.offset[std::size_t(g)]; k < needs.offset[std::size_t(g) + 1]; ++k)
-          progress.wait(needs.list[std::size_t(k)].thread, needs.list[std::size_t(k)].done);
+      const auto await = [planned](const exec::Progress& progress, const Needs& needs, Index g) {
+        const std::int32_t* const done = needs.data() + std::size_t(g) * std::size_t(planned);
+        for (int t = 0; t < planned; ++t)
+          if (done[t] > 0) progress.wait(t, done[t]);
       };
       if constexpr (!std::is_same_v<Forward, Nothing>) {
         std::int64_t done = 0;

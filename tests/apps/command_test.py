@@ -347,14 +347,16 @@ class Interrupt(Case):
     endless = ["gen:poisson2d:150x150", "--solver", "gmres", "--restart", "2", "--precond", "none", "--rtol", "0",
                "--max-iters", "5000000", "--threads", "1"]
 
-    def interrupt(self, *arguments):
+    def interrupt(self, *arguments, times=1):
         """Ctrl-C while it solves; later where it came before the solve had begun."""
         for delay in (0.5, 2, 8):
             process = subprocess.Popen([COMMAND] + list(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                        universal_newlines=True, cwd=self.folder)
             time.sleep(delay)
             self.assertIsNone(process.poll(), "it was to take longer")
-            process.send_signal(signal.SIGINT)
+            for _ in range(times):
+                process.send_signal(signal.SIGINT)
+                time.sleep(0.02)
             out, err = process.communicate(timeout=60)
             self.assertEqual(process.returncode, 3, out + err)
             if "before there was a result" not in err:
@@ -371,6 +373,11 @@ class Interrupt(Case):
         self.assertGreater(r["iterations"], 0)
         self.assertLess(r["relative_residual"], 1)
         self.assertEqual(len(read_vector(self.path("x.mtx"))), 22500)
+
+    def test_one_interrupt_that_arrives_twice_as_from_timeout(self):
+        out, err = self.interrupt("solve", *self.endless, times=2)
+        self.assertEqual(err, "")
+        self.assertIn("interrupted after", out)
 
     def test_compare_ends_with_the_one_that_ran(self):
         out, _ = self.interrupt("compare", *self.endless[:-6], "--rtol", "0", "--max-iters", "5000000", "--threads", "1",
