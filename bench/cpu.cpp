@@ -336,7 +336,9 @@ int run(const Arguments& arguments, const std::string& command) {
   const int all = exec::available_threads();
   Json report;
   report["machine"] = {{"cpu", output_of("sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1")}, {"cores", all}};
-  report["commit"] = output_of("git describe --always --dirty 2>/dev/null");
+  report["commit"] = output_of(
+      "git rev-parse --short HEAD | tr -d '\\n'; "
+      "git diff --quiet HEAD -- . ':!bench/results' || printf -- -dirty");
   report["command"] = command;
   report["rtol"] = arguments.rtol;
   report["rounds"] = arguments.rounds;
