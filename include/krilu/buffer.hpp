@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffer<T>: a std::vector for large numeric arrays. Elements are left uninitialised by Buffer(n) and resize(n), so
 // that the thread which fills them touches the pages first, and arrays of a megabyte or more ask the system for huge
-// pages, which halves the time of indirect access on most machines.
+// pages, which spare most of the address translation of indirect access.
 #pragma once
 
 #include <cstddef>

@@ -35,7 +35,7 @@ sparse::RowOrder by_levels(const exec::Host& host, const CsrView& a, const CsrVi
   const Order rank = inverse(order);
   const bool is_natural = order.empty();
   const TriangleOf lower{adjacency, Triangle::lower, is_natural ? nullptr : &order, is_natural ? nullptr : &rank};
-  // Waiting for one another costs a few threads more than they gain: one reads a nonzero in 2 ns.
+  // Waiting for one another costs a few threads more than they gain.
   const std::vector<Index> level = levels_sync_free(host.threads() >= 8 ? host : exec::Host(1), lower);
 
   // Within a level: by entries before the diagonal, then by entries after it, shortest first.

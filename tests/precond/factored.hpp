@@ -149,4 +149,41 @@ inline std::string complaint(const std::function<void()>& f) {
   return "";
 }
 
+/// An application gives the same bits under every strategy, team, slice height and trial of the chooser.
+template <class Space>
+void expect_same_bits(const std::string& name, std::uint64_t seed) {
+  using triangular::Strategy;
+  // 60 x 60: two colours of 1,800 rows each, enough for three threads to share a level.
+  for (const CsrMatrix& a : {grid(60, 60), random_matrix({.rows = 2500, .per_row = 5, .seed = seed})}) {
+    const std::vector<double> r = random_values(std::size_t(a.rows), seed + 1);
+    for (const char* ordering : {"natural", "multicolour"}) {
+      const std::vector<double> expected = Factored<exec::Host>(name, a, {.ordering = ordering}).apply(r);
+      for (int threads : {1, 3})
+        for (int height : {1, 4, 8})
+          for (Strategy s : {Strategy::serial, Strategy::level_set, Strategy::sync_free, Strategy::automatic}) {
+            const Factored<Space> m(name, a,
+                                    {.ordering = ordering, .threads = threads, .strategy = s, .height = height});
+            for (int again = 0; again < (s == Strategy::automatic ? 7 : 1); ++again)
+              ASSERT_EQ(m.apply(r), expected) << to_string(s) << ", " << threads << " threads, height " << height;
+          }
+    }
+  }
+}
+
+/// Factoring new values leaves nothing of the old ones, and the old ones give the old factor again.
+template <class Space>
+void expect_fresh_factor(const std::string& name, const std::string& ordering, std::uint64_t seed) {
+  const CsrMatrix a = random_matrix({.rows = 300, .per_row = 5, .seed = seed});
+  CsrMatrix b = a;
+  for (std::size_t k = 0; k < b.values.size(); ++k) b.values[k] *= 1 + 0.2 * double(k % 5);
+  const std::vector<double> r = random_values(300, seed + 1);
+  Factored<Space> m(name, a, {.ordering = ordering, .threads = 2});
+  const std::vector<double> first = m.apply(r);
+  m.factor(b);
+  EXPECT_EQ(bits(m.apply(r)), bits(Factored<Space>(name, b, {.ordering = ordering}).apply(r)));
+  EXPECT_NE(m.apply(r), first);
+  m.factor(a);
+  EXPECT_EQ(bits(m.apply(r)), bits(first)) << "updates were kept from the values before";
+}
+
 }  // namespace krilu::test
