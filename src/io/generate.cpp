@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated systems of any size, the same on every machine: finite-difference stencils with the weights that the
 // benchmarks name. Row r takes its factor w from splitmix64(seed + r). Two parallel passes: lengths, then entries.
+// gen:spe10 is built from measured numbers instead of stencils, in io/spe10.cpp.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -12,6 +14,7 @@
 
 #include "base/names.hpp"
 #include "exec/host.hpp"
+#include "io/spe10.hpp"
 #include "krilu/error.hpp"
 #include "krilu/io.hpp"
 
@@ -20,6 +23,7 @@ namespace krilu {
 namespace {
 
 constexpr std::string_view prefix = "gen:";
+constexpr std::string_view spe10 = "spe10";
 
 /// splitmix64 [Steele, Lea, Flood 2014] of a state, as a number in [0, 1) with 53 random bits.
 double unit_random(std::uint64_t state) {
@@ -80,9 +84,10 @@ const std::vector<Stencil>& stencils() {
   return all;
 }
 
-std::vector<std::string> stencil_names() {
+std::vector<std::string> generator_names() {
   std::vector<std::string> names;
   for (const Stencil& s : stencils()) names.emplace_back(s.name);
+  names.emplace_back(spe10);
   return names;
 }
 
@@ -166,17 +171,25 @@ bool is_generator(std::string_view text) { return text.starts_with(prefix); }
 CsrMatrix generate(const std::string& text) {
   const auto usage = [&](const std::string& why) {
     return Error(
-        fmt::format("'{}': {}. A generator is gen:NAME:SIZE[:SEED], such as gen:convdiff3d:148x148x58; NAME is "
-                    "one of {}",
-                    text, why, fmt::join(stencil_names(), ", ")));
+        fmt::format("'{}': {}. A generator is gen:NAME:SIZE[:SEED], such as gen:convdiff3d:148x148x58, or "
+                    "gen:spe10:KX,KZ; NAME is one of {}",
+                    text, why, fmt::join(generator_names(), ", ")));
   };
   if (!is_generator(text)) throw usage("not a generator");
-  const auto parts = split(std::string_view(text).substr(prefix.size()), ':');
+  const std::string_view body = std::string_view(text).substr(prefix.size());
+  const auto parts = split(body, ':');
+  if (parts[0] == spe10) {
+    // File names may hold colons, and so only the comma divides them.
+    const auto files = split(body.substr(std::min(body.size(), spe10.size() + 1)), ',');
+    if (files.size() != 2 || files[0].empty() || files[1].empty())
+      throw usage("needs the files of Kx and Kz with one comma between them and none in their names");
+    return io::read_spe10(std::string(files[0]), std::string(files[1]));
+  }
   const Stencil* stencil = nullptr;
   for (const Stencil& s : stencils())
     if (parts[0] == s.name) stencil = &s;
   if (!stencil) {
-    const std::string near = nearest_name(std::string(parts[0]), stencil_names());
+    const std::string near = nearest_name(std::string(parts[0]), generator_names());
     throw usage("unknown generator" + (near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near)));
   }
   if (parts.size() < 2 || parts.size() > 3) throw usage("needs a size, and perhaps a seed");

@@ -67,9 +67,9 @@ double true_residual(const CsrView& a, const std::vector<double>& x, const std::
 /// A real matrix by its path below the folder of matrices (KRILU_MATRICES, else shared/matrices beside the checkout),
 /// or an empty path where there is none: the test then says that it was skipped.
 std::filesystem::path real_matrix(const std::string& below);
-#define KRILU_REQUIRE_MATRIX(path, below)                             \
-  const std::filesystem::path path = krilu::test::real_matrix(below); \
-  if (path.empty()) GTEST_SKIP() << "real matrix " << below << " is not at hand (KRILU_MATRICES)"
+#define KRILU_REQUIRE_MATRIX(name, below)                             \
+  const std::filesystem::path name = krilu::test::real_matrix(below); \
+  if (name.empty()) GTEST_SKIP() << "real matrix " << below << " is not at hand (KRILU_MATRICES)"
 
 /// A folder for one test, removed at its end.
 class TemporaryFolder {
