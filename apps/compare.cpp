@@ -69,8 +69,7 @@ int run(const CompareOptions& o) {
     Result r;
     try {
       Solver solver(one);
-      solver.analyse(s.a);
-      solver.factor(s.a);
+      solver.setup(s.a);
       const InterruptGuard guard(monitor);
       const ProgressLine progress(monitor, one.precond, true);
       r = solver.solve(s.b, x, &monitor);

@@ -100,8 +100,7 @@ int run(const SolveOptions& o) {
   Result r;
   {
     const StepLine step("analysing", !o.quiet);
-    solver.analyse(s.a);
-    solver.factor(s.a);
+    solver.setup(s.a);
   }
   {
     const InterruptGuard guard(monitor);

@@ -36,10 +36,11 @@ enum class Norm { true2, openfoam };
 struct Options {
   std::string solver = "auto";      // auto, cg, bicgstab, gmres, fgmres
   std::string precond = "auto";     // auto, none, jacobi, dilu, dic, ilu0, ic0
-  std::string triangular = "auto";  // auto, serial, level-set, sync-free
-  std::string ordering = "auto";    // auto (natural), natural, rcm, multicolour, metis[:PARTS]
-  std::string device = "auto";      // auto (host), host, emulated
-  int threads = 0;                  // 0: all
+  std::string triangular = "auto";  // auto, serial (host), level-set, sync-free, tiled (GPU)
+  std::string ordering = "auto";    // auto (host: natural, GPU: block-multicolour), natural, rcm, multicolour,
+                                    // block-multicolour[:ROWS], metis[:PARTS]
+  std::string device = "auto";      // auto (a GPU where there is one), host, cuda[:N], emulated
+  int threads = 0;                  // of the host; 0: all
   int restart = 30;                 // GMRES and FGMRES: basis vectors before a restart
   double rtol = 1e-8;
   double atol = 0;
@@ -131,6 +132,9 @@ class Solver {
   /// Studies the pattern of a (its values serve only to choose a solver where that is left to `auto`). Throws
   /// krilu::Error where a is not square or not a valid CSR matrix.
   void analyse(const CsrView& a);
+
+  /// analyse and factor in one: values go to the device once, where calling the two brings them there twice.
+  void setup(const CsrView& a);
 
   /// Takes values of the analysed pattern and forms the preconditioner. Throws krilu::Error for NaN or infinity, for a
   /// zero pivot (naming its row), and where the pattern is not the analysed one.

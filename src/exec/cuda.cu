@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
+#include <cstring>
 #include <string>
 
 #include "exec/cuda.cuh"
+#include "exec/host.hpp"
 #include "krilu/error.hpp"
 
 namespace krilu::exec {
@@ -16,10 +18,12 @@ void require_cuda(cudaError_t status, const char* doing) {
 
 namespace {
 
+/// From the device's own pool, in the order of the stream: what was freed is had again without asking the driver.
 struct DeviceMemory final : Memory {
+  explicit DeviceMemory(cudaStream_t s) : stream(s) {}
   void* allocate(std::size_t bytes) override {
     void* p = nullptr;
-    const cudaError_t status = cudaMalloc(&p, bytes);
+    const cudaError_t status = cudaMallocAsync(&p, bytes, stream);
     if (status == cudaErrorMemoryAllocation) {
       cudaGetLastError();
       std::size_t free = 0, total = 0;
@@ -33,6 +37,17 @@ struct DeviceMemory final : Memory {
       throw Error(sentence);
     }
     require_cuda(status, "allocating device memory");
+    return p;
+  }
+  void deallocate(void* p, std::size_t) noexcept override { cudaFreeAsync(p, stream); }
+  cudaStream_t stream;
+};
+
+/// At once, whatever the stream is recording.
+struct PlainMemory final : Memory {
+  void* allocate(std::size_t bytes) override {
+    void* p = nullptr;
+    require_cuda(cudaMalloc(&p, bytes), "allocating work space");
     return p;
   }
   void deallocate(void* p, std::size_t) noexcept override { cudaFree(p); }
@@ -49,7 +64,7 @@ struct SharedMemory final : Memory {
 
 }  // namespace
 
-Cuda::Cuda(int number) : device_(std::make_shared<Device>()) {
+Cuda::Cuda(int number, int host_threads) : device_(std::make_shared<Device>()) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess || count == 0) {
@@ -62,9 +77,18 @@ Cuda::Cuda(int number) : device_(std::make_shared<Device>()) {
   Device& d = *device_;
   d.number = number;
   require_cuda(cudaSetDevice(number), "choosing the GPU");
+  cudaDeviceProp properties;
+  require_cuda(cudaGetDeviceProperties(&properties, number), "asking the GPU");
+  d.name = properties.name;
   require_cuda(cudaDeviceGetAttribute(&d.multiprocessors, cudaDevAttrMultiProcessorCount, number), "asking the GPU");
   require_cuda(cudaStreamCreateWithFlags(&d.stream, cudaStreamNonBlocking), "making a stream");
-  d.memory = std::make_shared<DeviceMemory>();
+  cudaMemPool_t pool;
+  std::uint64_t keep = ~std::uint64_t(0);  // what is freed stays ours
+  require_cuda(cudaDeviceGetDefaultMemPool(&pool, number), "asking for the memory pool");
+  require_cuda(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep), "setting up the memory pool");
+  d.host_threads = Host(host_threads).threads();
+  d.memory = std::make_shared<DeviceMemory>(d.stream);
+  d.plain = std::make_shared<PlainMemory>();
   d.shared = std::make_shared<SharedMemory>();
 }
 
@@ -73,6 +97,8 @@ Cuda::Device::~Device() {
   counters.clear();
   for (cudaGraphExec_t graph : launched_graphs) cudaGraphExecDestroy(graph);
   for (cudaStream_t idle : idle_streams) cudaStreamDestroy(idle);
+  for (cudaEvent_t e : stage_free) cudaEventDestroy(e);
+  if (stage) cudaFreeHost(stage);
   if (stream) cudaStreamDestroy(stream);
 }
 
@@ -83,22 +109,84 @@ void Cuda::synchronise() const {
   device_->launched_graphs.clear();
 }
 
-void Cuda::copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) const {
-  if (bytes) require_cuda(cudaMemcpyAsync(to, from, bytes, kind, device_->stream), "copying");
+namespace {
+constexpr std::size_t stage_bytes = std::size_t(4) << 20;
+constexpr std::size_t stages = 4;
+}  // namespace
+
+/// Large copies pass through pinned memory piece by piece: all cores fill one piece while the GPU fetches another. The
+/// driver's own copy of pageable memory uses one core.
+void Cuda::copy_in(void* to, const void* from, std::size_t bytes) const {
+  Device& d = *device_;
+  const auto put = [&](std::size_t at, const void* source, std::size_t n) {
+    require_cuda(cudaMemcpyAsync(static_cast<char*>(to) + at, source, n, cudaMemcpyHostToDevice, d.stream), "copying");
+  };
+  if (bytes < stage_bytes / 4) {
+    if (bytes) put(0, from, bytes);
+    return synchronise();
+  }
+  if (!d.stage) {
+    require_cuda(cudaHostAlloc(&d.stage, stages * stage_bytes, cudaHostAllocDefault), "allocating pinned memory");
+    d.stage_free.resize(stages);
+    for (cudaEvent_t& e : d.stage_free)
+      require_cuda(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "making an event");
+  }
+  const Host host(d.host_threads);
+  std::size_t piece = 0;
+  for (std::size_t at = 0; at < bytes; at += stage_bytes, ++piece) {
+    char* const stage = static_cast<char*>(d.stage) + piece % stages * stage_bytes;
+    require_cuda(cudaEventSynchronize(d.stage_free[piece % stages]), "copying");
+    const std::size_t n = std::min(stage_bytes, bytes - at);
+    host.parallel([&](int me, int team) {
+      const std::size_t begin = n * std::size_t(me) / std::size_t(team),
+                        end = n * std::size_t(me + 1) / std::size_t(team);
+      std::memcpy(stage + begin, static_cast<const char*>(from) + at + begin, end - begin);
+    });
+    put(at, stage, n);
+    require_cuda(cudaEventRecord(d.stage_free[piece % stages], d.stream), "copying");
+  }
+}
+
+void Cuda::copy_out(void* to, const void* from, std::size_t bytes) const {
+  if (bytes) require_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, device_->stream), "copying");
   synchronise();
+}
+
+bool Cuda::flagged(Scalar<int> flag) const {
+  int value = 0;
+  copy_out(&value, flag.data, sizeof value);
+  return value != 0;
+}
+
+void Cuda::require_memory(std::size_t bytes, Index rows, Offset nonzeros) const {
+  std::size_t free = 0, total = 0, reserved = 0, used = 0;
+  cudaMemPool_t pool;
+  require_cuda(cudaMemGetInfo(&free, &total), "asking for free memory");
+  require_cuda(cudaDeviceGetDefaultMemPool(&pool, device_->number), "asking for free memory");
+  require_cuda(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved), "asking for free memory");
+  require_cuda(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used), "asking for free memory");
+  const std::size_t had = free + reserved - used;
+  if (bytes <= had) return;
+  char sentence[300];
+  std::snprintf(
+      sentence, sizeof sentence,
+      "the system of %d rows and %d nonzeros needs about %.2f GB on the GPU, which has %.2f GB free of %.2f GB: "
+      "take --device host, or a GPU with more memory",
+      int(rows), int(nonzeros), 1e-9 * double(bytes), 1e-9 * double(had), 1e-9 * double(total));
+  throw Error(sentence);
 }
 
 void* Cuda::scratch(std::size_t bytes) const {
   auto& pieces = device_->scratch;
   if (pieces.empty() || pieces.back()->size() < bytes)
-    pieces.push_back(std::make_unique<Array<char>>(device_->memory, std::max<std::size_t>(2 * bytes, 1 << 16)));
+    pieces.push_back(std::make_unique<Array<char>>(device_->plain, std::max<std::size_t>(2 * bytes, 1 << 16)));
   return pieces.back()->data();
 }
 
 unsigned* Cuda::counters(Index n) const {
   auto& pieces = device_->counters;
   if (pieces.empty() || pieces.back()->size() < std::size_t(n)) {
-    pieces.push_back(std::make_unique<Array<unsigned>>(device_->memory, std::max<std::size_t>(2 * std::size_t(n), 64)));
+    pieces.push_back(std::make_unique<Array<unsigned>>(device_->plain, std::max<std::size_t>(2 * std::size_t(n), 64)));
     // Every reduction leaves its counters at zero; only new ones have to be set.
     require_cuda(cudaMemset(pieces.back()->data(), 0, pieces.back()->bytes()), "clearing counters");
   }

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -146,11 +147,16 @@ __global__ void __launch_bounds__(block_threads)
 class Cuda {
  public:
   /// Throws krilu::Error where there is no such GPU.
-  explicit Cuda(int number = 0);
+  explicit Cuda(int number = 0, int host_threads = 0);
 
   static constexpr const char* name = "cuda";
-  int threads() const { return 1; }
+  /// The host's cores, for what is prepared there.
+  int threads() const { return device_->host_threads; }
   cudaStream_t stream() const { return device_->stream; }
+  /// As the driver names it: "NVIDIA H200".
+  const std::string& device_name() const { return device_->name; }
+  /// Throws krilu::Error, with the bytes that are needed and those that are free, where they do not fit.
+  void require_memory(std::size_t bytes, Index rows, Offset nonzeros) const;
   int multiprocessors() const { return device_->multiprocessors; }
 
   // --- memory ---------------------------------------------------------------------------------------------------
@@ -165,11 +171,16 @@ class Cuda {
   }
   template <class T>
   void copy_in(const Array<T>& to, const T* from, std::size_t n) const {
-    copy(to.data(), from, n * sizeof(T), cudaMemcpyHostToDevice);
+    copy_in(to.data(), from, n * sizeof(T));
   }
   template <class T>
   void copy_out(T* to, const Array<T>& from, std::size_t n) const {
-    copy(to, from.data(), n * sizeof(T), cudaMemcpyDeviceToHost);
+    copy_out(to, from.data(), n * sizeof(T));
+  }
+  /// to = 0, byte by byte.
+  template <class T>
+  void clear(const Array<T>& to) const {
+    if (to.bytes()) require_cuda(cudaMemsetAsync(to.data(), 0, to.bytes(), stream()), "clearing memory");
   }
   void synchronise() const;
   long synchronisations() const { return device_->synchronisations; }
@@ -211,24 +222,38 @@ class Cuda {
   // --- control --------------------------------------------------------------------------------------------------
   template <class Body>
   void repeat_until(Scalar<int> stop, Body body) const {
+    while (device_->rehearsals > 0 && !recording()) {
+      if (flagged(stop)) return;
+      --device_->rehearsals;
+      body();
+    }
     conditional(cudaGraphCondTypeWhile, stop, [&] { body(); });
   }
   template <class Body>
   void when(Scalar<int> flag, Body body) const {
-    conditional(cudaGraphCondTypeIf, flag, [&] { body(); });
+    if (recording() || device_->rehearsals == 0)
+      conditional(cudaGraphCondTypeIf, flag, [&] { body(); });
+    else if (flagged(flag))
+      body();
   }
+  /// The next outermost repeat_until runs its body up to `times` times before it records it, kernel by kernel and with
+  /// the host looking at the flag: whatever times its own choices does so then.
+  void rehearse(int times) const { device_->rehearsals = times; }
 
  private:
   struct Device {
-    int number = 0, multiprocessors = 1;
+    std::string name;
+    int number = 0, multiprocessors = 1, host_threads = 1;
     cudaStream_t stream = nullptr;
     std::vector<cudaStream_t> idle_streams;  // for bodies recorded while another records
-    std::shared_ptr<Memory> memory, shared;
+    std::shared_ptr<Memory> memory, plain, shared;
     std::vector<cudaGraphExec_t> launched_graphs;  // alive until the next synchronisation
     std::vector<std::unique_ptr<Array<char>>> scratch;
     std::vector<std::unique_ptr<Array<unsigned>>> counters;
-    int depth = 0;
+    int depth = 0, rehearsals = 0;
     long synchronisations = 0;
+    void* stage = nullptr;  // pinned, for copies from pageable memory
+    std::vector<cudaEvent_t> stage_free;
     ~Device();
   };
 
@@ -244,7 +269,9 @@ class Cuda {
   /// while nothing that is recorded uses it, so old pieces stay.
   void* scratch(std::size_t bytes) const;
   unsigned* counters(Index n) const;
-  void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) const;
+  void copy_in(void* to, const void* from, std::size_t bytes) const;
+  void copy_out(void* to, const void* from, std::size_t bytes) const;
+  bool flagged(Scalar<int> flag) const;
   template <class Record>
   void conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Record record) const;
 

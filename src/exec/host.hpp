@@ -184,6 +184,8 @@ class Host {
   void when(Scalar<int> flag, Body body) const {
     if (flag()) body();
   }
+  /// Nothing to rehearse: what times its own choices does so while it runs (exec/cuda.cuh).
+  void rehearse(int) const {}
   /// Runs f(host) in the order of the other kernels: the way in for operators that bring their own threaded body.
   template <class F>
   void enqueue(F f) const {

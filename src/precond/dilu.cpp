@@ -8,7 +8,7 @@
 namespace krilu::precond {
 
 template <class Space, class T>
-void Dilu<Space, T>::factor(const sparse::SplitMatrix<T>& matrix, double shift) {
+void Dilu<Space, T>::factor(const sparse::MatrixOf<Space, T>& matrix, double shift) {
   a_ = matrix.view();
   this->forget_trouble();
   this->space_.enqueue([a = a_, shift, runner = this->runner_, partner = this->partner(), rd = this->rd_.data(),

@@ -17,11 +17,11 @@ template <class Space, class T>
 class Dilu final : public DiluForm<Space, T> {
  public:
   using DiluForm<Space, T>::DiluForm;
-  void factor(const sparse::SplitMatrix<T>& a, double shift) override;
+  void factor(const sparse::MatrixOf<Space, T>& a, double shift) override;
   void apply(const T* r, T* z) override;
 
  private:
-  sparse::SplitView<T> a_;
+  sparse::ViewOf<Space, T> a_;
 };
 
 }  // namespace krilu::precond

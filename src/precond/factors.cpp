@@ -99,8 +99,20 @@ Index first_unpaired(const sparse::PatternView& p, const Offset* partner, Index 
 
 }  // namespace
 
+void require_no_trouble(const Trouble& t, const std::string& name, const std::function<Index(Index)>& caller_row) {
+  const auto named = [&](Index row) { return caller_row ? caller_row(row) + 1 : row + 1; };
+  if (t.asymmetric != Trouble::none)
+    throw Error(fmt::format("{} needs a symmetric matrix, and row {} is not its column's mirror: use {} instead", name,
+                            named(t.asymmetric), name == "dic" ? "dilu" : "ilu0"));
+  if (t.zero_pivot != Trouble::none)
+    throw ZeroPivot(
+        fmt::format("{}: zero pivot in row {} (counting from 1): give --shift (0.01, say), another ordering, or "
+                    "--precond jacobi or none",
+                    name, named(t.zero_pivot)));
+}
+
 template <class Space, class T>
-DiluForm<Space, T>::DiluForm(const Context<Space>& context, std::shared_ptr<const sparse::SplitPattern> pattern,
+DiluForm<Space, T>::DiluForm(const Context<Space>& context, std::shared_ptr<const sparse::PatternOf<Space>> pattern,
                              std::string name, bool symmetric)
     : space_(context.space),
       pattern_(std::move(pattern)),
@@ -135,15 +147,7 @@ template <class Space, class T>
 void DiluForm<Space, T>::require_no_trouble() const {
   Trouble t;
   space_.copy_out(&t, trouble_, 1);
-  const auto named = [&](Index row) { return caller_row_ ? caller_row_(row) + 1 : row + 1; };
-  if (t.asymmetric != Trouble::none)
-    throw Error(fmt::format("{} needs a symmetric matrix, and row {} is not its column's mirror: use {} instead", name_,
-                            named(t.asymmetric), name_ == "dic" ? "dilu" : "ilu0"));
-  if (t.zero_pivot != Trouble::none)
-    throw ZeroPivot(
-        fmt::format("{}: zero pivot in row {} (counting from 1): give --shift (0.01, say), another ordering, or "
-                    "--precond jacobi or none",
-                    name_, named(t.zero_pivot)));
+  precond::require_no_trouble(t, name_, caller_row_);
 }
 
 template class DiluForm<exec::Host, double>;

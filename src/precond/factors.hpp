@@ -13,28 +13,31 @@
 
 namespace krilu::precond {
 
+/// What factorisations report: a row, or `none`, for each kind of trouble. Written by kernels.
+struct Trouble {
+  static constexpr Index none = std::numeric_limits<Index>::max();
+  Index zero_pivot = none, asymmetric = none;
+};
+/// Throws krilu::Error, or ZeroPivot, that names the caller's row; `name` is the preconditioner's.
+void require_no_trouble(const Trouble& trouble, const std::string& name, const std::function<Index(Index)>& caller_row);
+
 /// Base of DILU and ILU(0): pattern, runner, rd, and the report of a row that cannot be factored.
 template <class Space, class T>
 class DiluForm : public Preconditioner<Space, T> {
  public:
-  DiluForm(const Context<Space>& context, std::shared_ptr<const sparse::SplitPattern> pattern, std::string name,
+  DiluForm(const Context<Space>& context, std::shared_ptr<const sparse::PatternOf<Space>> pattern, std::string name,
            bool symmetric);
   std::size_t bytes() const override;
-  const triangular::SliceRunner* runner() const override { return runner_.get(); }
+  std::optional<triangular::Report> triangular() const override { return runner_->report(); }
 
  protected:
   /// Where the partner a_ji of each lower entry a_ij stands among the upper entries, or -1.
   const Offset* partner() const { return partner_.data(); }
-  /// What factorisations report: a row, or `none`, for each kind of trouble. Written by kernels.
-  struct Trouble {
-    Index zero_pivot = none, asymmetric = none;
-    static constexpr Index none = std::numeric_limits<Index>::max();
-  };
   void forget_trouble();
   void require_no_trouble() const;
 
   Space space_;
-  std::shared_ptr<const sparse::SplitPattern> pattern_;
+  std::shared_ptr<const sparse::PatternOf<Space>> pattern_;
   std::shared_ptr<triangular::SliceRunner> runner_;
   exec::Array<T> rd_;
   exec::Array<Trouble> trouble_;

@@ -26,14 +26,14 @@ class RowMarks {
 }  // namespace
 
 template <class Space, class T>
-Ilu0<Space, T>::Ilu0(const Context<Space>& context, std::shared_ptr<const sparse::SplitPattern> pattern,
+Ilu0<Space, T>::Ilu0(const Context<Space>& context, std::shared_ptr<const sparse::PatternOf<Space>> pattern,
                      std::string name, bool symmetric)
     : DiluForm<Space, T>(context, std::move(pattern), std::move(name), symmetric),
       lower_(this->space_.template allocate<T>(std::size_t(this->pattern_->lower_entries()))),
       upper_(this->space_.template allocate<T>(std::size_t(this->pattern_->upper_entries()))) {}
 
 template <class Space, class T>
-void Ilu0<Space, T>::factor(const sparse::SplitMatrix<T>& matrix, double shift) {
+void Ilu0<Space, T>::factor(const sparse::MatrixOf<Space, T>& matrix, double shift) {
   this->forget_trouble();
   this->space_.enqueue([a = matrix.view(), shift, runner = this->runner_, partner = this->partner(),
                         pattern = this->pattern_, rd = this->rd_.data(), lower = lower_.data(), upper = upper_.data(),

@@ -13,14 +13,21 @@ namespace krilu::precond {
 template <class Space, class T>
 class Ilu0 final : public DiluForm<Space, T> {
  public:
-  Ilu0(const Context<Space>& context, std::shared_ptr<const sparse::SplitPattern> pattern, std::string name,
+  Ilu0(const Context<Space>& context, std::shared_ptr<const sparse::PatternOf<Space>> pattern, std::string name,
        bool symmetric);
-  void factor(const sparse::SplitMatrix<T>& a, double shift) override;
+  void factor(const sparse::MatrixOf<Space, T>& a, double shift) override;
   void apply(const T* r, T* z) override;
   std::size_t bytes() const override;
 
  private:
   exec::Array<T> lower_, upper_;
+  /// On a GPU: entries row by row, and where each stands in the slices.
+  struct RowList {
+    exec::Array<Offset> start;
+    exec::Array<Index> column;
+    exec::Array<Offset> at;
+  };
+  RowList lower_rows_, upper_rows_;
 };
 
 }  // namespace krilu::precond

@@ -17,14 +17,14 @@ std::string jacobi_sentence(Index zeros, Index first);
 template <class Space, class T>
 class Jacobi final : public Preconditioner<Space, T> {
  public:
-  Jacobi(const Context<Space>& context, std::shared_ptr<const sparse::SplitPattern> pattern)
+  Jacobi(const Context<Space>& context, std::shared_ptr<const sparse::PatternOf<Space>> pattern)
       : space_(context.space),
         caller_row_(context.caller_row),
         rd_(space_.template allocate<T>(std::size_t(pattern->rows()))),
         bad_(space_.template allocate<Index>(1)) {}
 
   /// `shift` is not used: Jacobi has no pivots, only the diagonal as it is.
-  void factor(const sparse::SplitMatrix<T>& a, double) override {
+  void factor(const sparse::MatrixOf<Space, T>& a, double) override {
     const auto diagonal = a.diagonal.view();
     const auto rd = rd_.view();
     const auto bad = bad_.scalar();
@@ -50,7 +50,7 @@ class Jacobi final : public Preconditioner<Space, T> {
   /// Zero, or too small to divide by.
   static KRILU_INLINE bool vanishes(T d) { return (d < 0 ? -d : d) < std::numeric_limits<T>::min(); }
 
-  std::string sentence(const sparse::SplitMatrix<T>& a, Index zeros) const {
+  std::string sentence(const sparse::MatrixOf<Space, T>& a, Index zeros) const {
     std::vector<T> diagonal(a.diagonal.size());
     space_.copy_out(diagonal.data(), a.diagonal, diagonal.size());
     Index first = std::numeric_limits<Index>::max();
@@ -68,9 +68,9 @@ class Jacobi final : public Preconditioner<Space, T> {
 template <class Space, class T>
 class None final : public Preconditioner<Space, T> {
  public:
-  None(const Context<Space>& context, std::shared_ptr<const sparse::SplitPattern> pattern)
+  None(const Context<Space>& context, std::shared_ptr<const sparse::PatternOf<Space>> pattern)
       : space_(context.space), rows_(std::size_t(pattern->rows())) {}
-  void factor(const sparse::SplitMatrix<T>&, double) override {}
+  void factor(const sparse::MatrixOf<Space, T>&, double) override {}
   void apply(const T* r, T* z) override {
     space_.for_each(
         rows_, KRILU_FN(Index i) { z[i] = r[i]; });

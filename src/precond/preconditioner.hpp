@@ -7,15 +7,16 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "sparse/split.hpp"
-#include "triangular/runner.hpp"
+#include "sparse/storage.hpp"
+#include "triangular/strategy.hpp"
 
 namespace krilu::precond {
 
-/// What an analysis needs to know beside the pattern.
+/// What an analysis needs to know beside the pattern. A GPU's (factors.cuh) holds more.
 template <class Space>
 struct Context {
   Space space;
@@ -29,12 +30,14 @@ class Preconditioner {
   virtual ~Preconditioner() = default;
   /// Takes the values of a, which stays alive and unchanged while the preconditioner is applied. `shift` is added to
   /// the magnitude of each diagonal entry, in units of the row's largest entry. Throws krilu::Error for a zero pivot.
-  virtual void factor(const sparse::SplitMatrix<T>& a, double shift) = 0;
+  virtual void factor(const sparse::MatrixOf<Space, T>& a, double shift) = 0;
   /// z = M^-1 r, both in the space's memory, distinct. Allocates nothing and does not return to the host.
   virtual void apply(const T* r, T* z) = 0;
   virtual std::size_t bytes() const = 0;
-  /// The triangular solves' strategy, and what its chooser saw; null for preconditioners without them.
-  virtual const triangular::SliceRunner* runner() const { return nullptr; }
+  /// The triangular solves' strategy, and what its chooser saw; nothing for preconditioners without them.
+  virtual std::optional<triangular::Report> triangular() const { return std::nullopt; }
+  /// Applications that a chooser has yet to time, outside of a recording.
+  virtual int trials_left() const { return 0; }
 };
 
 }  // namespace krilu::precond

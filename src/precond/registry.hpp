@@ -18,6 +18,6 @@ bool is_triangular(const std::string& name);
 
 template <class Space, class T>
 std::unique_ptr<Preconditioner<Space, T>> make(const std::string& name, const Context<Space>& context,
-                                               std::shared_ptr<const sparse::SplitPattern> pattern);
+                                               std::shared_ptr<const sparse::PatternOf<Space>> pattern);
 
 }  // namespace krilu::precond

@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <numeric>
 
 #include "base/names.hpp"
+#include "exec/host.hpp"
 #include "krilu/error.hpp"
+#include "schedule/blocks.hpp"
 
 namespace krilu::schedule {
 
@@ -153,36 +156,65 @@ Order metis_parts(const CsrView& g, Index parts) {
   return by_class(partition(g, parts), parts);
 }
 
+Order block_multicolour(const CsrView& a, const CsrView& adjacency, Index rows) {
+  BlockTuning tuning;
+  if (rows > 0) tuning.rows = rows;
+  const Blocks<exec::Host> blocks = BlockBuilder<exec::Host>(exec::Host(1), a, adjacency, tuning).build();
+  Order order(std::size_t(adjacency.rows));
+  std::iota(order.begin(), order.end(), 0);
+  const auto key = [&](Index i) { return std::pair{blocks.colour.data()[i], blocks.block.data()[i]}; };
+  std::stable_sort(order.begin(), order.end(), [&](Index i, Index j) { return key(i) < key(j); });
+  return order;
+}
+
 const std::vector<std::string>& ordering_names() {
-  static const std::vector<std::string> names{"natural", "rcm", "multicolour", "metis"};
+  static const std::vector<std::string> names{"natural", "rcm", "multicolour", "block-multicolour", "metis"};
   return names;
 }
 
 namespace {
-constexpr std::string_view metis_prefix = "metis:";
+constexpr std::string_view metis_prefix = "metis:", block_prefix = "block-multicolour:";
 
-Index parts_of(const std::string& name) {
-  Index parts = 0;
-  const char* begin = name.data() + metis_prefix.size();
+/// The number after a name's colon: from 1 to `most`.
+Index number_of(const std::string& name, std::string_view prefix, const char* what, Index most) {
+  Index number = 0;
+  const char* begin = name.data() + prefix.size();
   const char* end = name.data() + name.size();
-  const auto [stop, status] = std::from_chars(begin, end, parts);
-  if (status != std::errc() || stop != end || parts < 1)
-    throw Error(fmt::format("ordering '{}': PARTS in metis:PARTS is a whole number from 1", name));
-  return parts;
+  const auto [stop, status] = std::from_chars(begin, end, number);
+  if (status != std::errc() || stop != end || number < 1 || number > most)
+    throw Error(
+        most == std::numeric_limits<Index>::max()
+            ? fmt::format("ordering '{}': {} in {}{} is a whole number from 1", name, what, prefix, what)
+            : fmt::format("ordering '{}': {} in {}{} is a whole number from 1 to {}", name, what, prefix, what, most));
+  return number;
+}
+Index parts_of(const std::string& name) {
+  return number_of(name, metis_prefix, "PARTS", std::numeric_limits<Index>::max());
 }
 }  // namespace
+
+bool is_block_ordering(const std::string& name) {
+  return name == "block-multicolour" || name.starts_with(block_prefix);
+}
+
+Index block_rows_of(const std::string& name) {
+  return name.starts_with(block_prefix) ? number_of(name, block_prefix, "ROWS", 32) : 0;
+}
 
 void require_ordering_name(const std::string& name) {
   if (name.starts_with(metis_prefix))
     parts_of(name);
+  else if (name.starts_with(block_prefix))
+    block_rows_of(name);
   else
     require_name("ordering", name, ordering_names());
 }
 
-Order order_by_name(const std::string& name, const CsrView& adjacency) {
+Order order_by_name(const std::string& name, const CsrView& a, const CsrView& adjacency) {
   require_ordering_name(name);
   if (name == "rcm") return reverse_cuthill_mckee(adjacency);
   if (name == "multicolour") return multicolour(adjacency);
+  if (is_block_ordering(name)) return block_multicolour(a, adjacency, block_rows_of(name));
   if (name == "metis") return metis_parts(adjacency);
   if (name.starts_with(metis_prefix)) return metis_parts(adjacency, parts_of(name));
   return {};

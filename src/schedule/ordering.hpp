@@ -31,8 +31,16 @@ Order metis_parts(const CsrView& adjacency, Index parts = 0);
 /// The partition itself: part[row] < parts.
 std::vector<Index> partition(const CsrView& adjacency, Index parts);
 
-/// By name: natural (an empty order), rcm, multicolour, metis, metis:PARTS. Throws krilu::Error for another name.
-Order order_by_name(const std::string& name, const CsrView& adjacency);
+/// Blocks of up to `rows` rows (0: 32) in colours, natural order within a block: blocks.hpp, on the host. Couplings are
+/// a's values where it has any; a's pattern has to be symmetric for that, and else adjacency counts alone.
+Order block_multicolour(const CsrView& a, const CsrView& adjacency, Index rows = 0);
+
+/// By name: natural (an empty order), rcm, multicolour, block-multicolour, block-multicolour:ROWS, metis, metis:PARTS.
+/// a is the matrix itself, or the adjacency again. Throws krilu::Error for another name.
+Order order_by_name(const std::string& name, const CsrView& a, const CsrView& adjacency);
+/// Whether the name is one of the block orderings; their rows, 0 where the name leaves them open.
+bool is_block_ordering(const std::string& name);
+Index block_rows_of(const std::string& name);
 /// The names above, for help texts and suggestions.
 const std::vector<std::string>& ordering_names();
 void require_ordering_name(const std::string& name);

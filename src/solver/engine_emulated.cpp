@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "solver/engine.hpp"
+#include "exec/emulated.hpp"
+#include "solver/engine_on.hpp"
+#include "solver/system.hpp"
 
 namespace krilu::solver {
 
 std::unique_ptr<Engine> make_emulated_engine(const Options& options) {
-  return std::make_unique<EngineOn<exec::Emulated>>(exec::Emulated(options.threads), options);
+  return std::make_unique<EngineOn<exec::Emulated, System<exec::Emulated>>>(exec::Emulated(options.threads), "emulated",
+                                                                            options);
 }
 
 }  // namespace krilu::solver

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "solver/engine.hpp"
+
+#include "solver/engine_on.hpp"
+#include "solver/system.hpp"
 
 namespace krilu::solver {
 
 std::unique_ptr<Engine> make_host_engine(const Options& options) {
-  return std::make_unique<EngineOn<exec::Host>>(exec::Host(options.threads), options);
+  return std::make_unique<EngineOn<exec::Host, System<exec::Host>>>(exec::Host(options.threads), "host", options);
 }
 
 }  // namespace krilu::solver

@@ -5,10 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 
 #include "base/names.hpp"
+#include "precond/registry.hpp"
+#include "schedule/ordering.hpp"
 #include "solver/engine.hpp"
 
 namespace krilu {
@@ -16,20 +19,37 @@ namespace krilu {
 namespace {
 
 const std::vector<std::string> methods{"auto", "cg", "bicgstab", "gmres", "fgmres"};
-const std::vector<std::string> devices{"auto", "host", "emulated"};
+const std::vector<std::string> devices{"auto", "host", "cuda", "emulated"};
 
 std::vector<std::string> with_auto(std::vector<std::string> names) {
   names.insert(names.begin(), "auto");
   return names;
 }
 
+/// N of "cuda:N"; 0 of "cuda".
+int gpu_number(const std::string& device) {
+  if (device == "cuda") return 0;
+  int number = 0;
+  const char *begin = device.data() + 5, *end = device.data() + device.size();
+  const auto [stop, status] = std::from_chars(begin, end, number);
+  if (status != std::errc() || stop != end || number < 0)
+    throw Error(fmt::format("device '{}': N in cuda:N is the number of a GPU, counted from 0", device));
+  return number;
+}
+
 void require_options(const Options& o) {
   require_name("solver", o.solver, methods);
-  if (o.device.starts_with("cuda"))
-    throw Error(fmt::format("device {}: this build of krilu has no GPU support; take --device host", o.device));
-  require_name("device", o.device, devices);
+  if (o.device.starts_with("cuda:"))
+    gpu_number(o.device);
+  else
+    require_name("device", o.device, devices);
   if (o.precond != "auto") require_name("preconditioner", o.precond, with_auto(precond::names()));
-  triangular::strategy_by_name(o.triangular);
+  const triangular::Strategy strategy = triangular::strategy_by_name(o.triangular);
+  const bool on_host = o.device == "host" || o.device == "emulated";
+  if (on_host && strategy == triangular::Strategy::tiled)
+    throw Error(fmt::format("triangular tiled is for GPUs: {} has serial, level-set and sync-free", o.device));
+  if (o.device.starts_with("cuda") && strategy == triangular::Strategy::serial)
+    throw Error("triangular serial is for the host: a GPU has level-set, sync-free and tiled");
   if (o.ordering != "auto") schedule::require_ordering_name(o.ordering);
   if (!(o.rtol >= 0) || !(o.atol >= 0)) throw Error("rtol and atol are numbers from 0");
   if (o.restart < 1) throw Error(fmt::format("restart is {}: a basis holds at least 1 vector", o.restart));
@@ -74,20 +94,38 @@ struct Solver::Body {
   Counts counts;
   Index rows = 0;
   std::uint64_t pattern = 0;
-  bool factored = false;
+  bool analysed = false, factored = false;
   Seconds seconds;
   std::vector<std::string> notes, explanation;
 
+  bool values_seen = false;  // setup: factor follows analyse, with the same values
+  bool on_gpu = false;
+
+  void choose_device();
   void choose(const CsrView& a, const sparse::Symmetry& symmetry, const sparse::DiagonalFacts& diagonal);
 };
 
 Solver::Solver(Options options) : body_(std::make_unique<Body>()) {
   require_options(options);
   body_->options = std::move(options);
+  body_->choose_device();
 }
 Solver::~Solver() = default;
 Solver::Solver(Solver&&) noexcept = default;
 Solver& Solver::operator=(Solver&&) noexcept = default;
+
+/// `auto` takes the first GPU where there is one, unless something was asked for that only the host has.
+void Solver::Body::choose_device() {
+  const std::string& d = options.device;
+  on_gpu = d.starts_with("cuda");
+  if (d == "auto" && options.triangular != "serial" && solver::cuda_devices() > 0) on_gpu = true;
+  if (d == "auto" && !on_gpu && options.triangular == "tiled")
+    throw Error("triangular tiled is for GPUs, and this machine has none: take level-set or sync-free");
+  if (on_gpu)
+    engine = solver::make_cuda_engine(options, d == "auto" ? 0 : gpu_number(d));
+  else
+    engine = d == "emulated" ? solver::make_emulated_engine(options) : solver::make_host_engine(options);
+}
 
 /// Settles what was left to `auto`. Symmetric with a diagonal of one sign: CG with DIC. Otherwise BiCGStab with DILU.
 /// Zeros on the diagonal leave no incomplete factorisation here: GMRES without a preconditioner.
@@ -126,52 +164,70 @@ void Solver::Body::choose(const CsrView& a, const sparse::Symmetry& symmetry, co
       chose("preconditioner", plan.precond, "dilu", "as good as ilu0 on flow problems, and cheaper to form");
     }
   }
-  if (plan.ordering == "auto") chose("ordering", plan.ordering, "natural", "the host works fastest on it");
+  plan.triangular = precond::is_triangular(plan.precond);
+  if (plan.ordering == "auto") {
+    if (!on_gpu)
+      chose("ordering", plan.ordering, "natural", "the host works fastest on it");
+    else if (plan.triangular)
+      chose("ordering", plan.ordering, "block-multicolour", "few levels, at nearly natural order's convergence");
+    else
+      chose("ordering", plan.ordering, "natural", "nothing here depends on it");
+  }
 }
 
 void Solver::analyse(const CsrView& a) {
   Timer timer;
   Body& s = *body_;
-  require_valid(a);
-  s.engine.reset();
-  s.factored = false;
+  s.analysed = s.factored = false;
   s.notes.clear();
   s.explanation.clear();
   s.rows = a.rows;
-  const exec::Host host(s.options.threads);
-  const sparse::Symmetry symmetry = sparse::symmetry(a);
   const bool must_choose = s.options.solver == "auto" || s.options.precond == "auto";
+  const bool look_at_values = a.values && (must_choose || s.values_seen);
+  const solver::Facts facts = s.engine->look(a, look_at_values);
   if (must_choose && a.rows > 0 && !a.values)
     throw Error("the matrix has no values: name solver and preconditioner to analyse a pattern alone");
-  s.choose(a, symmetry, must_choose ? sparse::diagonal_facts(a) : sparse::DiagonalFacts{});
-  s.pattern = sparse::pattern_hash(host, a);
+  s.choose(a, facts.symmetry, facts.diagonal);
+  s.pattern = sparse::pattern_hash(exec::Host(s.options.threads), a);
 
-  // Orderings and levels are those of the pattern of A + A^T; where A's pattern is symmetric, A serves as it is.
-  const bool need_graph = !symmetry.pattern || s.plan.ordering != "natural";
+  // Orderings and levels are those of the pattern of A + A^T; where A's pattern is symmetric, A serves as it is, but
+  // for the orderings that are made on the host and want no diagonal.
+  const bool made_here = s.plan.ordering != "natural" && !(s.on_gpu && schedule::is_block_ordering(s.plan.ordering));
+  const bool need_graph = s.plan.triangular ? !facts.symmetry.pattern || made_here : made_here && !s.on_gpu;
   const CsrMatrix graph = need_graph ? sparse::adjacency(a) : CsrMatrix{};
-  s.engine =
-      s.options.device == "emulated" ? solver::make_emulated_engine(s.options) : solver::make_host_engine(s.options);
   s.engine->analyse(a, need_graph ? graph.view() : a, s.plan);
-  if (precond::is_triangular(s.plan.precond))
-    s.explanation.push_back(fmt::format("{} levels in {} ordering, stored in slices of {} rows", s.engine->levels(),
-                                        s.plan.ordering, s.engine->slice_height()));
+  if (s.plan.triangular) s.explanation.push_back(s.engine->shape());
+  s.analysed = true;
   ++s.counts.analyses;
   s.seconds = {timer.seconds(), 0, 0};
+}
+
+void Solver::setup(const CsrView& a) {
+  Body& s = *body_;
+  s.values_seen = true;
+  try {
+    analyse(a);
+    factor(a);
+  } catch (...) {
+    s.values_seen = false;
+    throw;
+  }
+  s.values_seen = false;
 }
 
 void Solver::factor(const CsrView& a) {
   Timer timer;
   Body& s = *body_;
-  if (!s.engine) throw Error("factor comes after analyse");
+  if (!s.analysed) throw Error("factor comes after analyse");
   if (!a.values && a.rows > 0) throw Error("the matrix has no values");
   const exec::Host host(s.options.threads);
-  if (a.rows != s.rows || a.cols != s.rows || sparse::pattern_hash(host, a) != s.pattern)
+  if (!s.values_seen && (a.rows != s.rows || a.cols != s.rows || sparse::pattern_hash(host, a) != s.pattern))
     throw Error("the matrix has another pattern than the one that was analysed: call analyse first");
   s.factored = false;
   const bool may_replace = s.options.precond == "auto";
   for (;;) {
     try {
-      s.engine->factor(a);
+      s.engine->factor(a, s.values_seen);
       break;
     } catch (const ZeroPivot& e) {
       if (!may_replace) throw;
@@ -219,16 +275,16 @@ Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* mo
   r.history = std::move(out.history);
   r.solver = s.plan.method;
   r.precond = s.plan.precond;
-  const triangular::SliceRunner* runner = s.engine->runner();
-  r.triangular = runner ? triangular::to_string(runner->current()) : "none";
+  const std::optional<triangular::Report> sweeps = s.engine->triangular();
+  r.triangular = sweeps ? triangular::to_string(sweeps->used) : "none";
   r.ordering = s.plan.ordering;
-  r.device = s.options.device == "emulated" ? "emulated" : "host";
+  r.device = s.engine->device();
   r.threads = exec::Host(s.options.threads).threads();
   r.notes = s.notes;
   r.notes.insert(r.notes.end(), out.notes.begin(), out.notes.end());
-  if (runner && !runner->seen().empty())
-    r.notes.push_back(fmt::format("triangular auto: {} ({}{})", to_string(runner->current()), runner->seen(),
-                                  runner->settled() ? "" : "; not settled yet"));
+  if (sweeps && !sweeps->seen.empty())
+    r.notes.push_back(fmt::format("triangular auto: {} ({}{})", to_string(sweeps->used), sweeps->seen,
+                                  sweeps->settled ? "" : "; not settled yet"));
   s.seconds.solve = timer.seconds();
   r.seconds = s.seconds;
   r.bytes = s.engine->bytes();
@@ -237,13 +293,12 @@ Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* mo
 
 Solver::Counts Solver::counts() const { return body_->counts; }
 Index Solver::rows() const { return body_->rows; }
-std::size_t Solver::bytes() const { return body_->engine ? body_->engine->bytes() : 0; }
+std::size_t Solver::bytes() const { return body_->engine->bytes(); }
 std::vector<std::string> Solver::explanation() const { return body_->explanation; }
 
 Result solve(const CsrView& a, std::span<const double> b, std::span<double> x, const Options& options) {
   Solver solver(options);
-  solver.analyse(a);
-  solver.factor(a);
+  solver.setup(a);
   return solver.solve(b, x);
 }
 

@@ -3,41 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "base/names.hpp"
-
 namespace krilu::triangular {
-
-namespace {
-const std::vector<std::pair<std::string, Strategy>>& table() {
-  static const std::vector<std::pair<std::string, Strategy>> rows{{"auto", Strategy::automatic},
-                                                                  {"serial", Strategy::serial},
-                                                                  {"level-set", Strategy::level_set},
-                                                                  {"sync-free", Strategy::sync_free}};
-  return rows;
-}
-}  // namespace
-
-const char* to_string(Strategy s) {
-  for (const auto& [name, strategy] : table())
-    if (strategy == s) return name.c_str();
-  return "?";
-}
-
-const std::vector<std::string>& strategy_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> n;
-    for (const auto& row : table()) n.push_back(row.first);
-    return n;
-  }();
-  return names;
-}
-
-Strategy strategy_by_name(const std::string& name) {
-  require_name("triangular strategy", name, strategy_names());
-  for (const auto& [known, strategy] : table())
-    if (known == name) return strategy;
-  return Strategy::automatic;
-}
 
 SliceRunner::SliceRunner(const exec::Host& host, const sparse::SplitPattern& pattern, const Index* lower_column,
                          const Index* upper_column, Strategy strategy, RunnerTuning tuning)
@@ -100,12 +66,12 @@ void SliceRunner::settle() const {
             })->strategy;
 }
 
-std::string SliceRunner::seen() const {
+Report SliceRunner::report() const {
   std::string text;
   for (const Candidate& c : candidates_)
     if (c.trials > 0)
       text += fmt::format("{}{} {:.3f} ms", text.empty() ? "" : ", ", to_string(c.strategy), 1e3 * c.best);
-  return text;
+  return {current(), text, settled()};
 }
 
 std::size_t SliceRunner::bytes() const {

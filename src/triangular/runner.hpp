@@ -25,14 +25,9 @@
 #include "exec/host.hpp"
 #include "exec/threads.hpp"
 #include "sparse/split.hpp"
+#include "triangular/strategy.hpp"
 
 namespace krilu::triangular {
-
-enum class Strategy { automatic, serial, level_set, sync_free };
-const char* to_string(Strategy s);
-/// Throws krilu::Error for an unknown name.
-Strategy strategy_by_name(const std::string& name);
-const std::vector<std::string>& strategy_names();
 
 struct RunnerTuning {
   Index narrow_rows = 256;  // a level of fewer rows a thread is not worth a barrier
@@ -69,8 +64,7 @@ class SliceRunner {
   /// What runs now: the strategy that was asked for, or the best that was seen.
   Strategy current() const { return settled() ? chosen_ : Strategy::serial; }
   bool settled() const { return chosen_ != Strategy::automatic; }
-  /// What the chooser saw, e.g. "serial 1.23 ms, level-set 0.80 ms"; empty where it timed nothing.
-  std::string seen() const;
+  Report report() const;
   std::size_t bytes() const;
 
  private:

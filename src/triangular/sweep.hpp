@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Triangular solves over a split pattern, slice by slice, for each form of the diagonal:
-//
-//   unit        x_i =  b_i - sum_j t_ij x_j
-//   reciprocal  x_i = (b_i - sum_j t_ij x_j) d_i           d_i = 1 / t_ii
-//   dilu        x_i =  x_i - d_i sum_j t_ij x_j            the backward half of (E+L) E^-1 (E+U), in place
-//
+// Triangular solves over a split pattern, slice by slice, for each form of the diagonal (strategy.hpp). `dilu` works in
+// place: its b is x.
 // Cost of a sweep: 12 bytes a nonzero of its triangle, 28 bytes a row (b, d and x read, x written, offsets). All
 // strategies run the same slices with the same sums: their results are equal bit for bit.
 #pragma once
@@ -13,8 +9,6 @@
 #include "triangular/runner.hpp"
 
 namespace krilu::triangular {
-
-enum class Diagonal { unit, reciprocal, dilu };
 
 /// x over one slice of a triangle. b is not read by the form `dilu`; d is not read by `unit`.
 template <int H, Diagonal form, class T>

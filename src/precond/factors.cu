@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "precond/factors.cuh"
+
+namespace krilu::precond {
+
+namespace {
+
+unsigned blocks_for(std::int64_t threads) { return unsigned((threads + 255) / 256); }
+void launched(const char* doing) { exec::require_cuda(cudaGetLastError(), doing); }
+
+/// place[k] of caller's entry k among the stored upper entries.
+__global__ void invert(Offset n, const Offset* source, Offset* place) {
+  const Offset k = Offset(blockIdx.x * blockDim.x + threadIdx.x);
+  if (k < n) place[source[k]] = k;
+}
+
+__device__ Offset find_entry(const CsrView& a, Index row, Index column) {
+  Offset low = a.offsets[row], high = a.offsets[row + 1];
+  while (low < high) {
+    const Offset mid = low + (high - low) / 2;
+    if (a.columns[mid] < column)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  return low < a.offsets[row + 1] && a.columns[low] == column ? low : -1;
+}
+
+/// A warp a slice, as all that follow.
+__global__ void find_partners(sparse::SlicedPatternView p, CsrView a, const Index* caller_row, const Offset* source,
+                              const Offset* upper_place, Offset* partner) {
+  const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / 32);
+  if (s >= p.slices) return;
+  const int me = int(threadIdx.x % 32);
+  const sparse::Slice slice = sparse::load_slice(p.lower.slice + s);
+  sparse::Lane l = sparse::open_lane(p.lower, slice, me);
+  for (int k = 0; k < slice.width(); ++k) {
+    const Offset at = sparse::step(l, k, me);
+    if (k >= l.count) continue;
+    const Index i = caller_row ? caller_row[l.row] : l.row;
+    const Offset mirror = find_entry(a, a.columns[source[at]], i);
+    partner[at] = mirror < 0 ? -1 : upper_place[mirror];
+  }
+}
+
+template <class T>
+__global__ void shift_kernel(sparse::SlicedView<T> a, double shift, T* out) {
+  const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / 32);
+  if (s >= a.pattern.slices) return;
+  const int me = int(threadIdx.x % 32);
+  T largest = 0;
+  Index row = -1;
+  int sub = 0, lanes_log2 = 0;
+  const auto look = [&](const sparse::SlicedTriangle& t, const T* value) {
+    const sparse::Slice slice = sparse::load_slice(t.slice + s);
+    sparse::Lane l = sparse::open_lane(t, slice, me);
+    row = l.row;
+    sub = l.sub;
+    lanes_log2 = l.lanes_log2;
+    for (int k = 0; k < slice.width(); ++k) {
+      const Offset at = sparse::step(l, k, me);
+      if (k < l.count) largest = max(largest, abs(value[at]));
+    }
+  };
+  look(a.pattern.lower, a.lower);
+  look(a.pattern.upper, a.upper);
+  for (int offset = 1 << lanes_log2 >> 1; offset > 0; offset >>= 1)
+    largest = max(largest, __shfl_xor_sync(0xffffffffu, largest, offset));
+  if (row < 0 || sub != 0) return;
+  const T d = a.diagonal[row];
+  out[row] = d + copysign(T(shift) * max(largest, abs(d)), d);
+}
+
+template <class T>
+__global__ void asymmetry_kernel(sparse::SlicedView<T> a, const Offset* partner, Trouble* trouble) {
+  const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / 32);
+  if (s >= a.pattern.slices) return;
+  const int me = int(threadIdx.x % 32);
+  const sparse::Slice slice = sparse::load_slice(a.pattern.lower.slice + s);
+  sparse::Lane l = sparse::open_lane(a.pattern.lower, slice, me);
+  for (int k = 0; k < slice.width(); ++k) {
+    const Offset at = sparse::step(l, k, me);
+    if (k < l.count && (partner[at] < 0 || a.upper[partner[at]] != a.lower[at])) atomicMin(&trouble->asymmetric, l.row);
+  }
+}
+
+}  // namespace
+
+template <class T>
+DiluForm<exec::Cuda, T>::DiluForm(const Context<exec::Cuda>& context,
+                                  std::shared_ptr<const sparse::SlicedPattern> pattern, std::string name,
+                                  bool symmetric)
+    : space_(context.space),
+      pattern_(std::move(pattern)),
+      runner_(std::make_shared<triangular::WarpRunner>(space_, context.plan, *pattern_, context.strategy)),
+      rd_(space_.template allocate<T>(std::size_t(pattern_->rows()))),
+      work_(space_.template allocate<T>(std::size_t(pattern_->rows()))),
+      trouble_(space_.template allocate<Trouble>(1)),
+      partner_(space_.template allocate<Offset>(std::size_t(pattern_->lower_entries()))),
+      symmetric_(symmetric),
+      name_(std::move(name)),
+      caller_row_(context.caller_row) {
+  if (pattern_->slices() == 0) return;
+  const sparse::DeviceCsr& a = *context.matrix;
+  const auto place = space_.template allocate<Offset>(std::size_t(a.nnz));
+  exec::require_cuda(cudaMemsetAsync(place.data(), 0xff, place.bytes(), space_.stream()), "pairing entries");
+  if (pattern_->upper_entries() > 0)
+    invert<<<blocks_for(pattern_->upper_entries()), 256, 0, space_.stream()>>>(
+        pattern_->upper_entries(), pattern_->upper_source().data(), place.data());
+  find_partners<<<blocks_for(std::int64_t(pattern_->slices()) * 32), 256, 0, space_.stream()>>>(
+      pattern_->view(), a.view(), pattern_->layout().row.data(), pattern_->lower_source().data(), place.data(),
+      partner_.data());
+  launched("pairing entries");
+}
+
+template <class T>
+const T* DiluForm<exec::Cuda, T>::diagonal_of(const sparse::SlicedMatrix<T>& a, double shift) {
+  if (shift == 0 || pattern_->slices() == 0) return a.diagonal.data();
+  if (shifted_.size() == 0) shifted_ = space_.template allocate<T>(a.diagonal.size());
+  shift_kernel<<<blocks_for(std::int64_t(pattern_->slices()) * 32), 256, 0, space_.stream()>>>(a.view(), shift,
+                                                                                               shifted_.data());
+  launched("shifting the diagonal");
+  return shifted_.data();
+}
+
+template <class T>
+void DiluForm<exec::Cuda, T>::look_for_asymmetry(const sparse::SlicedMatrix<T>& a) {
+  if (!symmetric_ || pattern_->slices() == 0) return;
+  // With as many entries above the diagonal as below, and a partner for each below, none above is without one.
+  if (pattern_->lower_entries() != pattern_->upper_entries()) {
+    Trouble t;
+    space_.copy_out(&t, trouble_, 1);
+    t.asymmetric = 0;
+    space_.copy_in(trouble_, &t, 1);
+  }
+  asymmetry_kernel<<<blocks_for(std::int64_t(pattern_->slices()) * 32), 256, 0, space_.stream()>>>(
+      a.view(), partner_.data(), trouble_.data());
+  launched("looking for asymmetry");
+}
+
+template <class T>
+void DiluForm<exec::Cuda, T>::forget_trouble() {
+  const Trouble none;
+  space_.copy_in(trouble_, &none, 1);
+}
+
+template <class T>
+void DiluForm<exec::Cuda, T>::require_no_trouble() const {
+  Trouble t;
+  space_.copy_out(&t, trouble_, 1);
+  precond::require_no_trouble(t, name_, caller_row_);
+}
+
+template <class T>
+void DiluForm<exec::Cuda, T>::solve(const T* lower, const T* upper, const T* r, T* z) const {
+  using triangular::Diagonal;
+  const sparse::SlicedPatternView p = pattern_->view();
+  triangular::Recurrence<T, Diagonal::reciprocal, true> forward{p.lower, lower, r, rd_.data(), work_.data()};
+  triangular::Recurrence<T, Diagonal::dilu, false> backward{p.upper, upper, work_.data(), rd_.data(), z};
+  runner_->both(forward, backward);
+}
+
+template class DiluForm<exec::Cuda, double>;
+
+}  // namespace krilu::precond

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdio>
+
+#include "krilu/error.hpp"
+#include "schedule/blocks.hpp"
+#include "solver/engine_on.hpp"
+#include "solver/system.cuh"
+
+namespace krilu::solver {
+
+namespace {
+
+__global__ void permute_kernel(Index n, const Index* from_row, const double* in, double* out) {
+  const Index i = Index(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < n) out[i] = in[from_row[i]];
+}
+
+/// out[i] = in[row[i]]
+void permuted(const exec::Cuda& space, const exec::Array<Index>& row, const double* in, double* out) {
+  const auto n = Index(row.size());
+  if (n == 0) return;
+  permute_kernel<<<unsigned((n + 255) / 256), 256, 0, space.stream()>>>(n, row.data(), in, out);
+  exec::require_cuda(cudaGetLastError(), "reordering a vector");
+}
+
+std::string sentence(const char* format, long a, long b) {
+  char text[200];
+  std::snprintf(text, sizeof text, format, a, b);
+  return text;
+}
+
+}  // namespace
+
+Facts DeviceSystem::look(const CsrView& a, bool values) {
+  if (a.rows != a.cols || a.rows <= 0 || !a.offsets || a.nnz() < 0) require_valid(a);
+  // Most at a time, during the analysis: A, both triangles with what they come from, and what is sorted on the way.
+  ex_.require_memory(std::size_t(a.nnz()) * 48 + std::size_t(a.rows) * 260, a.rows, a.nnz());
+  a_ = {};
+  a_ = sparse::upload(ex_, a, values);
+  const sparse::CsrFacts f = sparse::facts(ex_, a_);
+  if (!f.valid) require_valid(a);  // the host knows the sentence
+  return {f.symmetry, f.diagonal};
+}
+
+void DeviceSystem::analyse(const CsrView& a, const CsrView& graph, const Plan& plan) {
+  matrix_ = {};
+  pattern_.reset();
+  const bool own_graph = graph.columns == a.columns;
+  sparse::DeviceCsr graph_there;
+  if (!own_graph && plan.triangular) graph_there = sparse::upload(ex_, graph, false);
+  const sparse::DeviceCsr& g = own_graph ? a_ : graph_there;
+  if (!plan.triangular) {
+    plan_ = std::make_shared<const schedule::Plan>(schedule::as_given(ex_, a_));
+    shape_ = plan_->layout->row.size() == 0 ? "slices of 32 rows in the caller's order"
+                                            : "slices of up to 32 rows, sorted by length";
+  } else if (schedule::is_block_ordering(plan.ordering)) {
+    schedule::BlockTuning tuning;
+    if (const Index rows = schedule::block_rows_of(plan.ordering)) tuning.rows = rows;
+    const auto blocks = schedule::BlockBuilder<exec::Cuda>(ex_, a_.view(), g.view(), tuning).build();
+    plan_ = std::make_shared<const schedule::Plan>(
+        schedule::by_blocks(ex_, a_, blocks.block.data(), blocks.colour.data(), blocks.colours));
+    pattern_ = std::make_shared<const sparse::SlicedPattern>(ex_, a_, plan_->layout);
+    shape_ = sentence("%ld colours of blocks, up to %ld steps within a block", long(plan_->levels()),
+                      long(pattern_->most_inner()));
+    if (blocks.box[0] > 0) {
+      char box[80];
+      std::snprintf(box, sizeof box, ", boxes of %d x %d x %d on a lattice", int(blocks.box[0]), int(blocks.box[1]),
+                    int(blocks.box[2]));
+      shape_ += box;
+    }
+    return;
+  } else {
+    const schedule::Order order = schedule::order_by_name(plan.ordering, a, graph);
+    plan_ = std::make_shared<const schedule::Plan>(schedule::by_levels(ex_, a_, g, order));
+    shape_ = sentence("%ld levels, tiles of %ld rows", long(plan_->levels()), long(plan_->tile_rows));
+  }
+  pattern_ = std::make_shared<const sparse::SlicedPattern>(ex_, a_, plan_->layout);
+}
+
+void DeviceSystem::set_values(const CsrView& a, bool seen) {
+  if (!seen || a_.values.size() != std::size_t(a.nnz())) {
+    if (a_.values.size() != std::size_t(a.nnz())) a_.values = ex_.allocate<double>(std::size_t(a.nnz()));
+    ex_.copy_in(a_.values, a.values, a_.values.size());
+  }
+  if (const Index row = sparse::first_not_finite(ex_, a_); row >= 0)
+    throw Error("row " + std::to_string(row + 1) + " of the matrix holds NaN or infinity");
+  sparse::fill_values(ex_, pattern_, a_.values.data(), matrix_);
+  a_.values = {};
+}
+
+precond::Context<exec::Cuda> DeviceSystem::context(triangular::Strategy strategy) const {
+  const auto caller_row = [ex = ex_, plan = plan_](Index i) {
+    if (plan->layout->row.size() == 0) return i;
+    std::vector<Index> rows(plan->layout->row.size());
+    ex.copy_out(rows.data(), plan->layout->row, rows.size());
+    return rows[std::size_t(i)];
+  };
+  return {ex_, strategy, caller_row, plan_, &a_};
+}
+
+std::size_t DeviceSystem::bytes() const {
+  return a_.offsets.bytes() + a_.columns.bytes() + a_.values.bytes() + (pattern_ ? pattern_->bytes() : 0) +
+         matrix_.bytes();
+}
+
+void DeviceSystem::copy_in(const exec::Array<T>& to, std::span<const double> from) const {
+  const exec::Array<Index>& row = plan_->layout->row;
+  if (row.size() == 0) return ex_.copy_in(to, from.data(), from.size());
+  const auto stage = ex_.allocate<double>(from.size());
+  ex_.copy_in(stage, from.data(), from.size());
+  permuted(ex_, row, stage.data(), to.data());
+}
+
+void DeviceSystem::copy_out(std::span<double> to, const exec::Array<T>& from) const {
+  const exec::Array<Index>& place = plan_->layout->place;
+  if (place.size() == 0) return ex_.copy_out(to.data(), from, to.size());
+  const auto stage = ex_.allocate<double>(to.size());
+  permuted(ex_, place, from.data(), stage.data());
+  ex_.copy_out(to.data(), stage, to.size());
+}
+
+std::unique_ptr<Engine> make_cuda_engine(const Options& options, int number) {
+  exec::Cuda space(number, options.threads);
+  const std::string device = "cuda:" + std::to_string(number) + " (" + space.device_name() + ")";
+  return std::make_unique<EngineOn<exec::Cuda, DeviceSystem>>(space, device, options);
+}
+
+int cuda_devices() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) {
+    cudaGetLastError();
+    return 0;
+  }
+  return count;
+}
+
+}  // namespace krilu::solver

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// EngineOn<Space>: the one text of an engine, compiled once for each space (engine_host.cpp, engine_emulated.cpp,
+// engine_cuda.cu). System<Space> is the space's own.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "krylov/bicgstab.hpp"
+#include "krylov/cg.hpp"
+#include "krylov/driver.hpp"
+#include "krylov/gmres.hpp"
+#include "solver/engine.hpp"
+
+namespace krilu::solver {
+
+template <class Space, class System>
+class EngineOn final : public Engine {
+  using T = double;
+
+ public:
+  EngineOn(Space space, std::string device, const Options& options)
+      : ex_(std::move(space)), device_(std::move(device)), options_(options), system_(ex_, options) {}
+
+  std::string device() const override { return device_; }
+  Facts look(const CsrView& a, bool values) override { return system_.look(a, values); }
+
+  void analyse(const CsrView& a, const CsrView& graph, const Plan& plan) override {
+    method_.reset();
+    driver_.reset();
+    precond_.reset();
+    system_.analyse(a, graph, plan);
+    replace_preconditioner(plan.precond);
+    const Index n = a.rows;
+    if (plan.method == "cg")
+      method_ = std::make_unique<krylov::Cg<Space, T>>(ex_, n);
+    else if (plan.method == "bicgstab")
+      method_ = std::make_unique<krylov::Bicgstab<Space, T>>(ex_, n);
+    else
+      method_ = std::make_unique<krylov::Gmres<Space, T>>(ex_, n, options_.restart, plan.method == "fgmres");
+    driver_ = std::make_unique<krylov::Driver<Space, T>>(ex_, n);
+    b_ = ex_.template allocate<T>(std::size_t(n));
+    x_ = ex_.template allocate<T>(std::size_t(n));
+  }
+
+  void replace_preconditioner(const std::string& name) override {
+    precond_.reset();
+    precond_ = precond::make<Space, T>(name, system_.context(triangular::strategy_by_name(options_.triangular)),
+                                       system_.pattern());
+  }
+
+  void factor(const CsrView& a, bool seen) override {
+    system_.set_values(a, seen);
+    precond_->factor(system_.matrix(), options_.shift);
+  }
+
+  krylov::Outcome solve(std::span<const double> b, std::span<double> x, Monitor& monitor) override {
+    system_.copy_in(b_, b);
+    system_.copy_in(x_, std::span<const double>(x));
+    const sparse::SplitOperator<Space, T> A(ex_, system_.matrix());
+    const krylov::Criterion criterion{options_.rtol, options_.atol, options_.norm, options_.max_iterations};
+    ex_.rehearse(precond_->trials_left());
+    krylov::Outcome out = driver_->run(*method_, A, *precond_, b_, x_, criterion, monitor);
+    system_.copy_out(x, x_);
+    return out;
+  }
+
+  std::size_t bytes() const override {
+    std::size_t b = system_.bytes();
+    if (method_) b += precond_->bytes() + method_->bytes() + driver_->bytes();
+    return b + b_.bytes() + x_.bytes();
+  }
+  std::optional<triangular::Report> triangular() const override {
+    return precond_ ? precond_->triangular() : std::nullopt;
+  }
+  std::string shape() const override { return system_.shape(); }
+
+ private:
+  Space ex_;
+  std::string device_;
+  Options options_;
+  System system_;
+  std::unique_ptr<precond::Preconditioner<Space, T>> precond_;
+  std::unique_ptr<krylov::Method<Space, T>> method_;
+  std::unique_ptr<krylov::Driver<Space, T>> driver_;
+  exec::Array<T> b_, x_;
+};
+
+}  // namespace krilu::solver

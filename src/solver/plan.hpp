@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the public solver and its engines tell each other: what was chosen, and what is known of a matrix before.
+#pragma once
+
+#include <string>
+
+#include "krilu/solver.hpp"
+#include "sparse/csr.hpp"
+
+namespace krilu::solver {
+
+/// What the names of Options became.
+struct Plan {
+  std::string method;       // cg, bicgstab, gmres, fgmres
+  std::string precond;      // a name of the registry
+  std::string ordering;     // a name of schedule::order_by_name
+  bool triangular = false;  // the preconditioner sweeps over triangles
+};
+
+struct Facts {
+  sparse::Symmetry symmetry;
+  sparse::DiagonalFacts diagonal;  // where values were looked at
+};
+
+}  // namespace krilu::solver

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The system on a GPU: A goes there once, and what is asked of its pattern (is it valid, symmetric, what are its
+// levels, how do its slices look) is found there. Vectors are brought across in the caller's order and permuted on the
+// device.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "precond/factors.cuh"
+#include "schedule/layout.cuh"
+#include "solver/plan.hpp"
+
+namespace krilu::solver {
+
+class DeviceSystem {
+  using T = double;
+
+ public:
+  DeviceSystem(exec::Cuda space, const Options&) : ex_(std::move(space)) {}
+
+  Facts look(const CsrView& a, bool values);
+  void analyse(const CsrView& a, const CsrView& graph, const Plan& plan);
+  void set_values(const CsrView& a, bool seen);
+
+  precond::Context<exec::Cuda> context(triangular::Strategy strategy) const;
+  const std::shared_ptr<const sparse::SlicedPattern>& pattern() const { return pattern_; }
+  const sparse::SlicedMatrix<T>& matrix() const { return matrix_; }
+  const std::string& shape() const { return shape_; }
+  std::size_t bytes() const;
+
+  void copy_in(const exec::Array<T>& to, std::span<const double> from) const;
+  void copy_out(std::span<double> to, const exec::Array<T>& from) const;
+
+ private:
+  exec::Cuda ex_;
+  sparse::DeviceCsr a_;  // the pattern stays: another preconditioner may ask for it
+  std::shared_ptr<const schedule::Plan> plan_;
+  std::shared_ptr<const sparse::SlicedPattern> pattern_;
+  sparse::SlicedMatrix<T> matrix_;
+  std::string shape_;
+};
+
+}  // namespace krilu::solver

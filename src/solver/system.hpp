@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The system as a space holds it: order, pattern and values, and the way between the caller's row order outside and the
+// solver's inside. This is the one of the spaces whose memory the host's cores work on; a GPU's (system.cuh) is built
+// there.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "krilu/solver.hpp"
+#include "precond/preconditioner.hpp"
+#include "schedule/row_order.hpp"
+#include "solver/plan.hpp"
+#include "sparse/operator.hpp"
+
+namespace krilu::solver {
+
+template <class Space>
+class System {
+  using T = double;
+
+ public:
+  System(Space space, const Options&) : ex_(std::move(space)) {}
+
+  /// Throws krilu::Error where a is no valid square matrix.
+  Facts look(const CsrView& a, bool values) {
+    require_valid(a);
+    return {sparse::symmetry(a), values ? sparse::diagonal_facts(a) : sparse::DiagonalFacts{}};
+  }
+
+  /// graph: the pattern of A + A^T; a itself where its pattern is symmetric.
+  void analyse(const CsrView& a, const CsrView& graph, const Plan& plan) {
+    const exec::Host host(ex_.threads());
+    const schedule::Order order = schedule::order_by_name(plan.ordering, a, graph);
+    order_ = plan.triangular ? schedule::by_levels(host, a, graph, order) : schedule::by_windows(a, order);
+    pattern_ = std::make_shared<const sparse::SplitPattern>(ex_, host, a, order_);
+    shape_ = fmt::format("{} levels in {} ordering, stored in slices of {} rows", order_.group.size() - 1,
+                         plan.ordering, pattern_->height());
+  }
+  void set_values(const CsrView& a, bool) {
+    const exec::Host host(ex_.threads());
+    matrix_ = {};  // the old values go before the new ones come
+    matrix_ = sparse::fill_values<T>(host, pattern_, a, order_);
+    for (auto* part : {&matrix_.lower, &matrix_.diagonal, &matrix_.upper})
+      *part = sparse::to_space(ex_, std::move(*part));
+  }
+
+  precond::Context<Space> context(triangular::Strategy strategy) const {
+    return {ex_, strategy, [this](Index i) { return order_.rows[std::size_t(i)]; }};
+  }
+  const std::shared_ptr<const sparse::SplitPattern>& pattern() const { return pattern_; }
+  const sparse::SplitMatrix<T>& matrix() const { return matrix_; }
+  /// What the analysis found, for people.
+  const std::string& shape() const { return shape_; }
+  std::size_t bytes() const {
+    std::size_t b = pattern_ ? pattern_->bytes() : 0;
+    for (const auto* v : {&order_.rows, &order_.place, &order_.group, &order_.rank}) b += v->capacity() * sizeof(Index);
+    return b + matrix_.bytes();
+  }
+
+  void copy_in(const exec::Array<T>& to, std::span<const double> from) const {
+    staged(
+        [&](double* stage) {
+          for (std::size_t i = 0; i < from.size(); ++i) stage[i] = from[std::size_t(order_.rows[i])];
+        },
+        to, true);
+  }
+  void copy_out(std::span<double> to, const exec::Array<T>& from) const {
+    staged(
+        [&](const double* stage) {
+          for (std::size_t i = 0; i < to.size(); ++i) to[std::size_t(order_.rows[i])] = stage[i];
+        },
+        from, false);
+  }
+
+ private:
+  template <class F>
+  void staged(F f, const exec::Array<T>& there, bool in) const {
+    if constexpr (std::is_same_v<Space, exec::Host>) {
+      f(there.data());
+    } else {
+      std::vector<double> stage(there.size());
+      if (!in) ex_.copy_out(stage.data(), there, there.size());
+      f(stage.data());
+      if (in) ex_.copy_in(there, stage.data(), there.size());
+    }
+  }
+
+  Space ex_;
+  sparse::RowOrder order_;
+  std::shared_ptr<const sparse::SplitPattern> pattern_;
+  sparse::SplitMatrix<T> matrix_;
+  std::string shape_;
+};
+
+}  // namespace krilu::solver

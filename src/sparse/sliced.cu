@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cub/device/device_segmented_sort.cuh>
+
+#include "exec/cuda_algorithms.cuh"
+#include "sparse/sliced.cuh"
+
+namespace krilu::sparse {
+
+namespace {
+
+constexpr unsigned full = 0xffffffffu;
+constexpr Index short_row = 64;  // sorted by one thread
+
+unsigned blocks_for(std::int64_t threads) { return unsigned((threads + 255) / 256); }
+void launched(const char* doing) { exec::require_cuda(cudaGetLastError(), doing); }
+
+/// A in the order of the places, its triangles apart: a step on the way to slices.
+struct Permuted {
+  const Offset *lower_start, *upper_start;  // rows + 1
+  Index *lower_column, *upper_column;       // places, ascending within a row
+  Offset *lower_source, *upper_source;
+};
+
+struct Shapes {
+  Index widest = 0, longest = 0, most_inner = 1, widest_inner = 0;
+};
+
+__device__ Index at_place(const Index* row, Index p) { return row ? row[p] : p; }
+
+__global__ void count_entries(CsrView a, const Index* row, const Index* place, Index* lower, Index* upper,
+                              Offset* diagonal_source, Shapes* shapes) {
+  const Index p = Index(blockIdx.x * blockDim.x + threadIdx.x);
+  if (p >= a.rows) return;
+  const Index i = at_place(row, p);
+  Index l = 0, u = 0;
+  Offset d = -1;
+  for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
+    const Index q = at_place(place, a.columns[k]);
+    l += q < p;
+    u += q > p;
+    if (q == p) d = k;
+  }
+  lower[p] = l;
+  upper[p] = u;
+  diagonal_source[p] = d;
+  if (max(l, u) > short_row) atomicMax(&shapes->longest, max(l, u));
+}
+
+__device__ void sort_row(Index* column, Offset* source, Index n) {
+  for (Index k = 1; k < n; ++k) {
+    const Index c = column[k];
+    const Offset s = source[k];
+    Index to = k;
+    for (; to > 0 && column[to - 1] > c; --to) {
+      column[to] = column[to - 1];
+      source[to] = source[to - 1];
+    }
+    column[to] = c;
+    source[to] = s;
+  }
+}
+
+__global__ void permute(CsrView a, const Index* row, const Index* place, Permuted out, bool sorted) {
+  const Index p = Index(blockIdx.x * blockDim.x + threadIdx.x);
+  if (p >= a.rows) return;
+  const Index i = at_place(row, p);
+  Offset l = out.lower_start[p], u = out.upper_start[p];
+  for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
+    const Index q = at_place(place, a.columns[k]);
+    if (q < p) {
+      out.lower_column[l] = q;
+      out.lower_source[l++] = k;
+    } else if (q > p) {
+      out.upper_column[u] = q;
+      out.upper_source[u++] = k;
+    }
+  }
+  if (!sorted) return;
+  const Offset l0 = out.lower_start[p], u0 = out.upper_start[p];
+  sort_row(out.lower_column + l0, out.lower_source + l0, l - l0);
+  sort_row(out.upper_column + u0, out.upper_source + u0, u - u0);
+}
+
+/// The shape of slice s in one triangle.
+__device__ Slice shape_of(const Index* slice_row, Index s, const Index* length, const Offset* start, int lanes_log2) {
+  const Index first = slice_row[s], last = slice_row[s + 1];
+  Index widest = 0, narrowest = 1 << 30;
+  for (Index p = first; p < last; ++p) {
+    widest = max(widest, length[p]);
+    narrowest = min(narrowest, length[p]);
+  }
+  const Index lanes = 1 << lanes_log2;
+  const bool even = widest == narrowest && widest % lanes == 0;
+  return {first, start[first],
+          Slice::shaped(last - first, lanes_log2, even, std::uint32_t((widest + lanes - 1) / lanes)), 1};
+}
+
+__global__ void shape(Index slices, const Index* slice_row, const Index* lower, const Index* upper, Permuted p,
+                      bool blocks, Slice* lower_slice, Slice* upper_slice, Shapes* shapes) {
+  const Index s = Index(blockIdx.x * blockDim.x + threadIdx.x);
+  if (s >= slices) return;
+  int lanes = 0;
+  if (!blocks) {
+    Index longest = 0;
+    for (Index r = slice_row[s]; r < slice_row[s + 1]; ++r) longest = max(longest, max(lower[r], upper[r]));
+    lanes = lanes_log2_of(longest);
+    while (slice_row[s + 1] - slice_row[s] > 32 >> lanes) --lanes;
+  }
+  const Slice l = shape_of(slice_row, s, lower, p.lower_start, lanes);
+  const Slice u = shape_of(slice_row, s, upper, p.upper_start, lanes);
+  lower_slice[s] = l;
+  upper_slice[s] = u;
+  const Index widest = max(l.width(), u.width());
+  if (widest > shapes->widest) atomicMax(&shapes->widest, widest);
+}
+
+/// A warp a slice: its entries in the sequence in which they will be read.
+__global__ void fill_slices(SlicedPatternView v, Permuted p, bool blocks, Index* lower_column, Offset* lower_source,
+                            Index* upper_column, Offset* upper_source) {
+  const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / 32);
+  const int lane = int(threadIdx.x % 32);
+  if (s >= v.slices) return;
+  const Slice sl = v.lower.slice[s], su = v.upper.slice[s];
+  const Index last = sl.row + sl.rows();
+  Lane l = open_lane(v.lower, sl, lane);
+  for (int k = 0; k < sl.width(); ++k) {
+    const Offset at = step(l, k, lane);
+    if (k >= l.count) continue;
+    const Offset from = p.lower_start[l.row] + (k << l.lanes_log2) + l.sub;
+    const Index c = p.lower_column[from];
+    lower_column[at] = blocks && c >= sl.row ? ~(c - sl.row) : c;
+    lower_source[at] = p.lower_source[from];
+  }
+  Lane u = open_lane(v.upper, su, lane);
+  for (int k = 0; k < su.width(); ++k) {
+    const Offset at = step(u, k, lane);
+    if (k >= u.count) continue;
+    const Offset from = p.upper_start[u.row + 1] - 1 - ((k << u.lanes_log2) + u.sub);
+    const Index c = p.upper_column[from];
+    upper_column[at] = blocks && c < last ? ~(c - sl.row) : c;
+    upper_source[at] = p.upper_source[from];
+  }
+}
+
+/// The inner steps of slices whose rows depend on each other, in either triangle: a warp a slice.
+__global__ void inner_steps(Index slices, Slice* lower_slice, Slice* upper_slice, Permuted p, std::uint8_t* inner,
+                            Shapes* shapes) {
+  __shared__ int steps[8][32];
+  const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / 32);
+  const int lane = int(threadIdx.x % 32);
+  if (s >= slices) return;
+  volatile int* const step_of = steps[threadIdx.x / 32];
+  const Index first = lower_slice[s].row, rows = lower_slice[s].rows(), row = first + lane;
+  const bool mine = lane < rows;
+  step_of[lane] = 0;
+  __syncwarp();
+  Index within = 0, within_upper = 0;
+  for (bool changed = true; __any_sync(full, changed);) {
+    changed = false;
+    within = within_upper = 0;
+    if (mine) {
+      for (Offset k = p.lower_start[row + 1]; k-- > p.lower_start[row] && p.lower_column[k] >= first; ++within) {
+        const int least = step_of[p.lower_column[k] - first] + 1;
+        if (step_of[lane] < least) {
+          atomicMax(&steps[threadIdx.x / 32][lane], least);
+          changed = true;
+        }
+      }
+      for (Offset k = p.upper_start[row]; k < p.upper_start[row + 1] && p.upper_column[k] < first + rows;
+           ++k, ++within_upper) {
+        const int other = p.upper_column[k] - first, least = step_of[lane] + 1;
+        if (step_of[other] < least) {
+          atomicMax(&steps[threadIdx.x / 32][other], least);
+          changed = true;
+        }
+      }
+    }
+    __syncwarp();
+  }
+  int depth = mine ? step_of[lane] + 1 : 1;
+  Index widest = max(within, within_upper);
+  for (int offset = 16; offset > 0; offset /= 2) {
+    depth = max(depth, __shfl_xor_sync(full, depth, offset));
+    widest = max(widest, __shfl_xor_sync(full, widest, offset));
+  }
+  if (mine) inner[row] = std::uint8_t(step_of[lane]);
+  if (lane == 0) {
+    lower_slice[s].inner = upper_slice[s].inner = depth;
+    if (depth > shapes->most_inner) atomicMax(&shapes->most_inner, depth);
+    if (widest > shapes->widest_inner) atomicMax(&shapes->widest_inner, widest);
+  }
+}
+
+void sort_long_rows(const exec::Cuda& space, Index rows, const exec::Array<Offset>& start, exec::Array<Index>& column,
+                    exec::Array<Offset>& source) {
+  auto column2 = space.allocate<Index>(column.size());
+  auto source2 = space.allocate<Offset>(source.size());
+  cub::DoubleBuffer<Index> c(column.data(), column2.data());
+  cub::DoubleBuffer<Offset> s(source.data(), source2.data());
+  exec::cuda::with_work_space(space, [&](void* work, std::size_t& bytes) {
+    return cub::DeviceSegmentedSort::SortPairs(work, bytes, c, s, int(column.size()), rows, start.data(),
+                                               start.data() + 1, space.stream());
+  });
+  if (c.Current() != column.data()) std::swap(column, column2);
+  if (s.Current() != source.data()) std::swap(source, source2);
+}
+
+}  // namespace
+
+SlicedPattern::SlicedPattern(const exec::Cuda& space, const DeviceCsr& a, std::shared_ptr<const Layout> layout)
+    : rows_(a.rows), layout_(std::move(layout)) {
+  const auto n = std::size_t(rows_);
+  const Index *const row = layout_->row.data(), *const place = layout_->place.data();
+  lower_length_ = space.allocate<Index>(n);
+  upper_length_ = space.allocate<Index>(n);
+  diagonal_source_ = space.allocate<Offset>(n);
+  const auto shapes_there = space.allocate<Shapes>(1);
+  Shapes shapes;
+  space.copy_in(shapes_there, &shapes, 1);
+  const auto lower_start = space.allocate<Offset>(n + 1), upper_start = space.allocate<Offset>(n + 1);
+  if (rows_ > 0)
+    count_entries<<<blocks_for(rows_), 256, 0, space.stream()>>>(
+        a.view(), row, place, lower_length_.data(), upper_length_.data(), diagonal_source_.data(), shapes_there.data());
+  launched("counting entries");
+  exec::sums_before(space, n, lower_length_.data(), lower_start.data());
+  exec::sums_before(space, n, upper_length_.data(), upper_start.data());
+  exec::require_cuda(
+      cudaMemcpyAsync(&lower_entries_, lower_start.data() + n, sizeof(Offset), cudaMemcpyDeviceToHost, space.stream()),
+      "copying");
+  exec::require_cuda(
+      cudaMemcpyAsync(&upper_entries_, upper_start.data() + n, sizeof(Offset), cudaMemcpyDeviceToHost, space.stream()),
+      "copying");
+  space.copy_out(&shapes, shapes_there, 1);
+
+  const auto nl = std::size_t(lower_entries_), nu = std::size_t(upper_entries_);
+  auto pl = space.allocate<Index>(nl), pu = space.allocate<Index>(nu);
+  auto sl = space.allocate<Offset>(nl), su = space.allocate<Offset>(nu);
+  const bool long_rows = shapes.longest > short_row;
+  if (rows_ > 0)
+    permute<<<blocks_for(rows_), 256, 0, space.stream()>>>(
+        a.view(), row, place, {lower_start.data(), upper_start.data(), pl.data(), pu.data(), sl.data(), su.data()},
+        row && !long_rows);
+  launched("ordering entries");
+  if (row && long_rows) {
+    sort_long_rows(space, rows_, lower_start, pl, sl);
+    sort_long_rows(space, rows_, upper_start, pu, su);
+  }
+  const Permuted permuted{lower_start.data(), upper_start.data(), pl.data(), pu.data(), sl.data(), su.data()};
+
+  const Index count = layout_->slices;
+  lower_slice_ = space.allocate<Slice>(std::size_t(count));
+  upper_slice_ = space.allocate<Slice>(std::size_t(count));
+  lower_column_ = space.allocate<Index>(nl);
+  upper_column_ = space.allocate<Index>(nu);
+  lower_source_ = space.allocate<Offset>(nl);
+  upper_source_ = space.allocate<Offset>(nu);
+  if (count > 0) {
+    shape<<<blocks_for(count), 256, 0, space.stream()>>>(count, layout_->slice_row.data(), lower_length_.data(),
+                                                         upper_length_.data(), permuted, layout_->blocks,
+                                                         lower_slice_.data(), upper_slice_.data(), shapes_there.data());
+    launched("shaping slices");
+    fill_slices<<<blocks_for(std::int64_t(count) * 32), 256, 0, space.stream()>>>(
+        view(), permuted, layout_->blocks, lower_column_.data(), lower_source_.data(), upper_column_.data(),
+        upper_source_.data());
+    launched("filling slices");
+    if (layout_->blocks) {
+      inner_ = space.allocate<std::uint8_t>(n);
+      inner_steps<<<blocks_for(std::int64_t(count) * 32), 256, 0, space.stream()>>>(
+          count, lower_slice_.data(), upper_slice_.data(), permuted, inner_.data(), shapes_there.data());
+      launched("finding the steps within blocks");
+    }
+  }
+  space.copy_out(&shapes, shapes_there, 1);
+  widest_ = shapes.widest;
+  most_inner_ = shapes.most_inner;
+  widest_inner_ = shapes.widest_inner;
+}
+
+SlicedPatternView SlicedPattern::view() const {
+  return {rows_,
+          layout_->slices,
+          {lower_slice_.data(), lower_column_.data(), lower_length_.data()},
+          {upper_slice_.data(), upper_column_.data(), upper_length_.data()},
+          inner_.data()};
+}
+
+std::size_t SlicedPattern::bytes() const {
+  std::size_t b = layout_->bytes() + lower_slice_.bytes() + upper_slice_.bytes() + inner_.bytes();
+  for (const auto* a : {&lower_column_, &upper_column_, &lower_length_, &upper_length_, &lower_source_, &upper_source_,
+                        &diagonal_source_})
+    b += a->bytes();
+  return b;
+}
+
+namespace {
+
+template <class T>
+__global__ void gather(std::size_t n, const Offset* source, const double* values, T* out) {
+  for (std::size_t k = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; k < n;
+       k += std::size_t(gridDim.x) * blockDim.x)
+    out[k] = source[k] >= 0 ? T(values[source[k]]) : T(0);
+}
+
+/// The first `count` entries that a lane has in both triangles are asked for before any is used: a row of a stencil
+/// waits for memory once for its columns and values, and once for x.
+template <bool of_residual, int count, class T>
+__global__ void __launch_bounds__(256) product_kernel(SlicedView<T> a, const T* b, const T* x, T* y) {
+  const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / 32);
+  if (s >= a.pattern.slices) return;
+  const int lane = int(threadIdx.x % 32);
+  const Slice sl = load_slice(a.pattern.lower.slice + s), su = load_slice(a.pattern.upper.slice + s);
+  Lane l = open_lane(a.pattern.lower, sl, lane), u = open_lane(a.pattern.upper, su, lane);
+  const auto where = [&](Index c) { return c < 0 ? sl.row + ~c : c; };
+  T sum = 0;
+  if (l.row >= 0 && l.sub == 0) sum = a.diagonal[l.row] * x[l.row];
+  const int width = max(sl.width(), su.width());
+  for (int k = 0; k < width; k += count) {
+    Index c[2 * count];
+    T v[2 * count];
+#pragma unroll
+    for (int j = 0; j < count; ++j) {
+      const Offset at = step(l, k + j, lane);
+      const bool have = k + j < l.count;
+      c[j] = have ? __ldcs(a.pattern.lower.column + at) : ~0;
+      v[j] = have ? __ldcs(a.lower + at) : T(0);
+    }
+#pragma unroll
+    for (int j = 0; j < count; ++j) {
+      const Offset at = step(u, k + j, lane);
+      const bool have = k + j < u.count;
+      c[count + j] = have ? __ldcs(a.pattern.upper.column + at) : ~0;
+      v[count + j] = have ? __ldcs(a.upper + at) : T(0);
+    }
+#pragma unroll
+    for (int j = 0; j < 2 * count; ++j)
+      if (v[j] != T(0)) sum += v[j] * __ldg(x + where(c[j]));
+  }
+  sum = sum_over_lanes(sum, l.lanes_log2);
+  if (l.row >= 0 && l.sub == 0) y[l.row] = of_residual ? b[l.row] - sum : sum;
+}
+
+template <bool of_residual, class T>
+void product(const exec::Cuda& space, const SlicedView<T>& a, Index widest, const T* b, const T* x, T* y) {
+  if (a.pattern.slices == 0) return;
+  const unsigned blocks = blocks_for(std::int64_t(a.pattern.slices) * 32);
+  if (widest <= 3)
+    product_kernel<of_residual, 3><<<blocks, 256, 0, space.stream()>>>(a, b, x, y);
+  else
+    product_kernel<of_residual, 5><<<blocks, 256, 0, space.stream()>>>(a, b, x, y);
+  launched("launching a product");
+}
+
+}  // namespace
+
+template <class T>
+void fill_values(const exec::Cuda& space, std::shared_ptr<const SlicedPattern> pattern, const double* values,
+                 SlicedMatrix<T>& m) {
+  const auto fill = [&](exec::Array<T>& out, const exec::Array<Offset>& source) {
+    if (out.size() != source.size()) out = space.allocate<T>(source.size());
+    if (source.size() == 0) return;
+    const auto blocks = unsigned(std::min<std::size_t>((source.size() + 255) / 256, 1u << 30));
+    gather<<<blocks, 256, 0, space.stream()>>>(source.size(), source.data(), values, out.data());
+    launched("filling in values");
+  };
+  fill(m.lower, pattern->lower_source());
+  fill(m.diagonal, pattern->diagonal_source());
+  fill(m.upper, pattern->upper_source());
+  m.pattern = std::move(pattern);
+}
+
+template <class T>
+void SplitOperator<exec::Cuda, T>::apply(const T* x, T* y) const {
+  product<false, T>(space_, a_, widest_, nullptr, x, y);
+}
+template <class T>
+void SplitOperator<exec::Cuda, T>::residual(const T* b, const T* x, T* r) const {
+  product<true, T>(space_, a_, widest_, b, x, r);
+}
+
+template void fill_values(const exec::Cuda&, std::shared_ptr<const SlicedPattern>, const double*,
+                          SlicedMatrix<double>&);
+template class SplitOperator<exec::Cuda, double>;
+
+}  // namespace krilu::sparse

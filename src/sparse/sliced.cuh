@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPU's storage: A = L + D + U as in split.hpp, cut into slices that a warp works on. A slice has up to 32 rows,
+// and 1, 4 or 32 lanes a row, by the rows' length. Its entries stand in the sequence in which the warp reads them: the
+// first entry of every lane that has one, then the second of every lane that has two, and so on. Reads are therefore
+// coalesced and nothing is padded, whatever the lengths; a ballot tells each lane its place (Walk). Entries of L stand
+// in the order of elimination, those of U in the opposite one, as the two sweeps meet them.
+// Cost of y = A x: 12 bytes a nonzero, 36 bytes a row and 32 a slice; 8 more a row where lengths differ within a slice.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "exec/cuda.cuh"
+#include "sparse/csr_cuda.cuh"
+#include "sparse/operator.hpp"
+#include "sparse/storage.hpp"
+
+namespace krilu::sparse {
+
+/// One slice of one triangle, read as 16 bytes.
+struct alignas(16) Slice {
+  Index row;     // its first row
+  Offset entry;  // its first entry
+  std::uint32_t
+      shape;    // rows - 1: 5 bits, log2 of lanes a row: 3, rows of equal length: 1, entries of the longest lane
+  Index inner;  // steps that its rows need one after another, where they depend on each other; else 1
+
+  static KRILU_INLINE std::uint32_t shaped(int rows, int lanes_log2, bool even, std::uint32_t width) {
+    return std::uint32_t(rows - 1) | std::uint32_t(lanes_log2) << 5 | std::uint32_t(even) << 8 | width << 9;
+  }
+  KRILU_INLINE int rows() const { return int(shape & 31) + 1; }
+  KRILU_INLINE int lanes_log2() const { return int(shape >> 5 & 7); }
+  KRILU_INLINE bool even() const { return (shape >> 8 & 1) != 0; }
+  KRILU_INLINE int width() const { return int(shape >> 9); }
+};
+
+struct SlicedTriangle {
+  const Slice* slice = nullptr;
+  const Index* column = nullptr;
+  const Index* length = nullptr;  // of each row
+};
+struct SlicedPatternView {
+  Index rows = 0, slices = 0;
+  SlicedTriangle lower, upper;
+  const std::uint8_t* inner =
+      nullptr;  // of each row: its step within its slice; null where slices are independent rows
+};
+template <class T>
+struct SlicedView {
+  SlicedPatternView pattern;
+  const T* lower = nullptr;
+  const T* diagonal = nullptr;
+  const T* upper = nullptr;
+};
+
+/// How many lanes work on a row whose longer triangle has this many entries, as log2.
+KRILU_INLINE int lanes_log2_of(Index length) { return length <= 32 ? 0 : length <= 128 ? 2 : 5; }
+
+/// Where each row stands and what belongs together: made by schedule/layout.cuh, on the device.
+struct Layout {
+  exec::Array<Index> row;        // row[place]: the caller's row; empty where rows keep the caller's order
+  exec::Array<Index> place;      // its inverse
+  exec::Array<Index> slice_row;  // slices + 1: first row of each slice
+  Index slices = 0;
+  bool blocks = false;  // rows of a slice may depend on each other
+  std::size_t bytes() const { return row.bytes() + place.bytes() + slice_row.bytes(); }
+};
+
+class SlicedPattern {
+ public:
+  /// Built on the device from the caller's matrix there. Throws krilu::Error where it does not fit.
+  SlicedPattern(const exec::Cuda& space, const DeviceCsr& a, std::shared_ptr<const Layout> layout);
+
+  Index rows() const { return rows_; }
+  Index slices() const { return layout_->slices; }
+  Offset lower_entries() const { return lower_entries_; }
+  Offset upper_entries() const { return upper_entries_; }
+  Index widest() const { return widest_; }              // entries of the longest lane
+  Index most_inner() const { return most_inner_; }      // inner steps of the deepest slice
+  Index widest_inner() const { return widest_inner_; }  // entries of a row that stay within its slice
+  const Layout& layout() const { return *layout_; }
+  SlicedPatternView view() const;
+  std::size_t bytes() const;
+
+  /// Where each stored entry came from: a position among the caller's nonzeros.
+  const exec::Array<Offset>& lower_source() const { return lower_source_; }
+  const exec::Array<Offset>& upper_source() const { return upper_source_; }
+  const exec::Array<Offset>& diagonal_source() const { return diagonal_source_; }  // -1: missing
+
+ private:
+  Index rows_ = 0, widest_ = 0, most_inner_ = 1, widest_inner_ = 0;
+  Offset lower_entries_ = 0, upper_entries_ = 0;
+  std::shared_ptr<const Layout> layout_;
+  exec::Array<Slice> lower_slice_, upper_slice_;
+  exec::Array<Index> lower_column_, upper_column_, lower_length_, upper_length_;
+  exec::Array<Offset> lower_source_, upper_source_, diagonal_source_;
+  exec::Array<std::uint8_t> inner_;
+};
+
+template <class T>
+struct SlicedMatrix {
+  std::shared_ptr<const SlicedPattern> pattern;
+  exec::Array<T> lower, diagonal, upper;
+
+  SlicedView<T> view() const { return {pattern->view(), lower.data(), diagonal.data(), upper.data()}; }
+  std::size_t bytes() const { return lower.bytes() + diagonal.bytes() + upper.bytes(); }
+};
+
+/// The caller's values, in its order and on the device, over the pattern. Writes over m where it has the arrays.
+template <class T>
+void fill_values(const exec::Cuda& space, std::shared_ptr<const SlicedPattern> pattern, const double* values,
+                 SlicedMatrix<T>& m);
+
+template <>
+struct Storage<exec::Cuda> {
+  using Pattern = SlicedPattern;
+  template <class T>
+  using Matrix = SlicedMatrix<T>;
+  template <class T>
+  using View = SlicedView<T>;
+};
+
+template <class T>
+class SplitOperator<exec::Cuda, T> final : public Operator<exec::Cuda, T> {
+ public:
+  SplitOperator(exec::Cuda space, const SlicedMatrix<T>& a)
+      : space_(std::move(space)), a_(a.view()), widest_(a.pattern->widest()) {}
+  Index rows() const override { return a_.pattern.rows; }
+  void apply(const T* x, T* y) const override;
+  void residual(const T* b, const T* x, T* r) const override;
+
+ private:
+  exec::Cuda space_;
+  SlicedView<T> a_;
+  Index widest_;
+};
+
+#if defined(__CUDACC__)
+// --- how a warp reads a slice ------------------------------------------------------------------------------------
+
+/// What one lane has to do with a slice.
+struct Lane {
+  Index row = -1;  // its row, or -1
+  int count = 0;   // entries of the row that it takes
+  int sub = 0;     // which of its row's lanes it is
+  int lanes_log2 = 0;
+  Offset next = 0;  // where the warp's next entry column begins
+};
+
+__device__ __forceinline__ Slice load_slice(const Slice* s) {
+  const int4 raw = __ldg(reinterpret_cast<const int4*>(s));
+  return {raw.x, raw.y, std::uint32_t(raw.z), raw.w};
+}
+
+__device__ __forceinline__ Lane open_lane(const SlicedTriangle& t, const Slice& s, int lane) {
+  Lane l;
+  l.lanes_log2 = s.lanes_log2();
+  const int q = lane >> l.lanes_log2;
+  l.sub = lane & ((1 << l.lanes_log2) - 1);
+  l.next = s.entry;
+  if (q < s.rows()) {
+    l.row = s.row + q;
+    l.count = s.even() ? s.width() : (t.length[l.row] - l.sub + (1 << l.lanes_log2) - 1) >> l.lanes_log2;
+  }
+  return l;
+}
+
+/// Position of the lane's entry k, for k = 0, 1, 2, .. in turn; all lanes of the warp call it together.
+__device__ __forceinline__ Offset step(Lane& l, int k, int lane) {
+  const unsigned active = __ballot_sync(0xffffffffu, k < l.count);
+  const Offset at = l.next + __popc(active & ((1u << lane) - 1));
+  l.next += __popc(active);
+  return at;
+}
+
+/// Sum over the lanes of a row; all of them get it.
+template <class T>
+__device__ __forceinline__ T sum_over_lanes(T sum, int lanes_log2) {
+  for (int offset = 1 << lanes_log2 >> 1; offset > 0; offset >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+  return sum;
+}
+#endif
+
+}  // namespace krilu::sparse

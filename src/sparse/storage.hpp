@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which storage a space keeps its matrices in: split slices of vector length on the host (split.hpp), slices of a warp
+// on a GPU (sliced.cuh). Preconditioners and operators are written over these names.
+#pragma once
+
+#include "sparse/split.hpp"
+
+namespace krilu::sparse {
+
+template <class Space>
+struct Storage {
+  using Pattern = SplitPattern;
+  template <class T>
+  using Matrix = SplitMatrix<T>;
+  template <class T>
+  using View = SplitView<T>;
+};
+
+template <class Space>
+using PatternOf = typename Storage<Space>::Pattern;
+template <class Space, class T>
+using MatrixOf = typename Storage<Space>::template Matrix<T>;
+template <class Space, class T>
+using ViewOf = typename Storage<Space>::template View<T>;
+
+}  // namespace krilu::sparse

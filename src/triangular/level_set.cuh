@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The level-set strategy on a GPU [Anderson and Saad 1989; Wang and Liu 2022, Algorithms 3 and 4]: a launch a level, a
+// warp a slice. A run of narrow levels is one launch of a single block, with a barrier between levels. Cost beside the
+// sweep: 1 to 2 us a launch in a graph, about 1 us a narrow level.
+#pragma once
+
+#include "triangular/recurrence.cuh"
+
+namespace krilu::triangular {
+
+struct LevelSetTuning {
+  Index narrow_slices = 32;  // a level of this many, or fewer, is left to one block
+  unsigned wide_threads = 128;
+};
+
+template <int N, class R>
+__global__ void __launch_bounds__(128) wide_level(R r, const Index* list, Index begin, Index end) {
+  const Index k = begin + Index((blockIdx.x * blockDim.x + threadIdx.x) / 32);
+  if (k >= end) return;
+  const int me = int(threadIdx.x % 32);
+  Pending<N, R> p;
+  p.open(r, list ? __ldg(list + k) : k, me);
+  p.solve(r, Ready<typename R::Value>{}, false, me);
+}
+
+/// Threads of the one block: registers are what there is least of.
+template <int N>
+constexpr unsigned narrow_threads = N <= 4   ? 1024
+                                    : N <= 8 ? 512
+                                             : 256;
+
+/// Levels first .. last-1, ascending for the lower triangle and descending for the upper one.
+template <int N, class R>
+__global__ void __launch_bounds__(narrow_threads<N>)
+    narrow_levels(R r, const Index* list, const Index* level, Index first, Index last) {
+  const int me = int(threadIdx.x % 32);
+  const Index warp = Index(threadIdx.x / 32), warps = Index(blockDim.x / 32);
+  for (Index n = 0; n < last - first; ++n) {
+    const Index l = R::lower ? first + n : last - 1 - n;
+    for (Index k = level[l] + warp; k < level[l + 1]; k += warps) {
+      Pending<N, R> p;
+      p.open(r, list ? __ldg(list + k) : k, me);
+      p.solve(r, Ready<typename R::Value>{}, false, me);
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace krilu::triangular
