@@ -68,7 +68,8 @@ int main(int argc, char** argv) {
       "krilu solves the large sparse linear systems of CFD.\n\n"
       "  krilu solve A.mtx                            solve, and show how it converged\n"
       "  krilu info A.mtx                             what kind of matrix it is\n"
-      "  krilu compare A.mtx --precond none,dilu      residual curves side by side\n",
+      "  krilu compare A.mtx --precond none,dilu      residual curves side by side\n"
+      "  krilu bench dilu-paper                       a paper's measurements, repeated\n",
       "krilu");
   app.formatter(std::make_shared<NarrowFormatter>());
   app.set_version_flag("--version", std::string("krilu ") + krilu::version);
@@ -82,6 +83,7 @@ int main(int argc, char** argv) {
   add(krilu::app::add_solve);
   add(krilu::app::add_info);
   add(krilu::app::add_compare);
+  add(krilu::app::add_bench);
 
   try {
     app.parse(argc, argv);

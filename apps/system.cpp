@@ -77,8 +77,10 @@ void add_solver_options(CLI::App& command, Options& o) {
   command
       .add_option("--shift", o.shift, "Added to the diagonal in the preconditioner, in units of a row's largest entry")
       ->capture_default_str();
-  command.add_option("--triangular", o.triangular, "auto, serial (host), level-set, sync-free, tiled (GPU)")->capture_default_str();
-  command.add_option("--ordering", o.ordering, "auto, natural, rcm, multicolour, block-multicolour[:ROWS], metis[:PARTS]")
+  command.add_option("--triangular", o.triangular, "auto, serial (host), level-set, sync-free, tiled (GPU)")
+      ->capture_default_str();
+  command
+      .add_option("--ordering", o.ordering, "auto, natural, rcm, multicolour, block-multicolour[:ROWS], metis[:PARTS]")
       ->capture_default_str();
   command.add_option("--device", o.device, "auto (a GPU where there is one), host, cuda[:N], emulated")
       ->capture_default_str();

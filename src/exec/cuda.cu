@@ -80,6 +80,7 @@ Cuda::Cuda(int number, int host_threads) : device_(std::make_shared<Device>()) {
   cudaDeviceProp properties;
   require_cuda(cudaGetDeviceProperties(&properties, number), "asking the GPU");
   d.name = properties.name;
+  d.total_memory = properties.totalGlobalMem;
   require_cuda(cudaDeviceGetAttribute(&d.multiprocessors, cudaDevAttrMultiProcessorCount, number), "asking the GPU");
   require_cuda(cudaStreamCreateWithFlags(&d.stream, cudaStreamNonBlocking), "making a stream");
   cudaMemPool_t pool;
@@ -114,6 +115,15 @@ constexpr std::size_t stage_bytes = std::size_t(4) << 20;
 constexpr std::size_t stages = 4;
 }  // namespace
 
+void Cuda::make_stages() const {
+  Device& d = *device_;
+  if (d.stage) return;
+  require_cuda(cudaHostAlloc(&d.stage, stages * stage_bytes, cudaHostAllocDefault), "allocating pinned memory");
+  d.stage_free.resize(stages);
+  for (cudaEvent_t& e : d.stage_free)
+    require_cuda(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "making an event");
+}
+
 /// Large copies pass through pinned memory piece by piece: all cores fill one piece while the GPU fetches another. The
 /// driver's own copy of pageable memory uses one core.
 void Cuda::copy_in(void* to, const void* from, std::size_t bytes) const {
@@ -125,12 +135,7 @@ void Cuda::copy_in(void* to, const void* from, std::size_t bytes) const {
     if (bytes) put(0, from, bytes);
     return synchronise();
   }
-  if (!d.stage) {
-    require_cuda(cudaHostAlloc(&d.stage, stages * stage_bytes, cudaHostAllocDefault), "allocating pinned memory");
-    d.stage_free.resize(stages);
-    for (cudaEvent_t& e : d.stage_free)
-      require_cuda(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "making an event");
-  }
+  make_stages();
   const Host host(d.host_threads);
   std::size_t piece = 0;
   for (std::size_t at = 0; at < bytes; at += stage_bytes, ++piece) {
@@ -148,8 +153,56 @@ void Cuda::copy_in(void* to, const void* from, std::size_t bytes) const {
 }
 
 void Cuda::copy_out(void* to, const void* from, std::size_t bytes) const {
-  if (bytes) require_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, device_->stream), "copying");
+  Device& d = *device_;
+  const auto get = [&](void* target, std::size_t at, std::size_t n) {
+    require_cuda(cudaMemcpyAsync(target, static_cast<const char*>(from) + at, n, cudaMemcpyDeviceToHost, d.stream),
+                 "copying");
+  };
+  if (bytes < stage_bytes / 4 || recording()) {
+    if (bytes) get(to, 0, bytes);
+    return synchronise();
+  }
+  make_stages();
+  const Host host(d.host_threads);
+  const auto stage = [&](std::size_t piece) { return static_cast<char*>(d.stage) + piece % stages * stage_bytes; };
+  const std::size_t pieces = (bytes + stage_bytes - 1) / stage_bytes;
+  const auto length = [&](std::size_t piece) { return std::min(stage_bytes, bytes - piece * stage_bytes); };
+  const auto ask = [&](std::size_t piece) {
+    get(stage(piece), piece * stage_bytes, length(piece));
+    require_cuda(cudaEventRecord(d.stage_free[piece % stages], d.stream), "copying");
+  };
+  for (std::size_t piece = 0; piece < std::min(stages, pieces); ++piece) ask(piece);
+  for (std::size_t piece = 0; piece < pieces; ++piece) {
+    require_cuda(cudaEventSynchronize(d.stage_free[piece % stages]), "copying");
+    const std::size_t n = length(piece);
+    host.parallel([&](int me, int team) {
+      const std::size_t begin = n * std::size_t(me) / std::size_t(team),
+                        end = n * std::size_t(me + 1) / std::size_t(team);
+      std::memcpy(static_cast<char*>(to) + piece * stage_bytes + begin, stage(piece) + begin, end - begin);
+    });
+    if (piece + stages < pieces) ask(piece + stages);
+  }
   synchronise();
+}
+
+double Cuda::replayed(cudaGraph_t graph) const {
+  cudaGraphExec_t ready;
+  cudaEvent_t begin, end;
+  require_cuda(cudaGraphInstantiate(&ready, graph, 0), "recording");
+  require_cuda(cudaEventCreate(&begin), "making an event");
+  require_cuda(cudaEventCreate(&end), "making an event");
+  require_cuda(cudaGraphLaunch(ready, device_->stream), "timing");
+  require_cuda(cudaEventRecord(begin, device_->stream), "timing");
+  require_cuda(cudaGraphLaunch(ready, device_->stream), "timing");
+  require_cuda(cudaEventRecord(end, device_->stream), "timing");
+  synchronise();
+  float ms = 0;
+  require_cuda(cudaEventElapsedTime(&ms, begin, end), "timing");
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  cudaGraphExecDestroy(ready);
+  cudaGraphDestroy(graph);
+  return ms;
 }
 
 bool Cuda::flagged(Scalar<int> flag) const {
@@ -159,6 +212,7 @@ bool Cuda::flagged(Scalar<int> flag) const {
 }
 
 void Cuda::require_memory(std::size_t bytes, Index rows, Offset nonzeros) const {
+  if (bytes < device_->total_memory / 8) return;  // asking takes longer than setting up a small system
   std::size_t free = 0, total = 0, reserved = 0, used = 0;
   cudaMemPool_t pool;
   require_cuda(cudaMemGetInfo(&free, &total), "asking for free memory");

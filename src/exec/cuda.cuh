@@ -153,6 +153,8 @@ class Cuda {
   /// The host's cores, for what is prepared there.
   int threads() const { return device_->host_threads; }
   cudaStream_t stream() const { return device_->stream; }
+  /// Called before work from a thread that may have used another GPU in between.
+  void make_current() const { require_cuda(cudaSetDevice(device_->number), "choosing the GPU"); }
   /// As the driver names it: "NVIDIA H200".
   const std::string& device_name() const { return device_->name; }
   /// Throws krilu::Error, with the bytes that are needed and those that are free, where they do not fit.
@@ -176,6 +178,13 @@ class Cuda {
   template <class T>
   void copy_out(T* to, const Array<T>& from, std::size_t n) const {
     copy_out(to, from.data(), n * sizeof(T));
+  }
+  /// One entry of an array.
+  template <class T>
+  T read(const Array<T>& from, std::size_t i) const {
+    T value;
+    copy_out(&value, from.data() + i, sizeof(T));
+    return value;
   }
   /// to = 0, byte by byte.
   template <class T>
@@ -221,13 +230,15 @@ class Cuda {
 
   // --- control --------------------------------------------------------------------------------------------------
   template <class Body>
-  void repeat_until(Scalar<int> stop, Body body) const {
+  void repeat_until(Scalar<int> stop, Body body, int at_once = 1) const {
     while (device_->rehearsals > 0 && !recording()) {
       if (flagged(stop)) return;
       --device_->rehearsals;
       body();
     }
-    conditional(cudaGraphCondTypeWhile, stop, [&] { body(); });
+    conditional(cudaGraphCondTypeWhile, stop, [&] {
+      for (int k = 0; k < at_once; ++k) body();
+    });
   }
   template <class Body>
   void when(Scalar<int> flag, Body body) const {
@@ -236,6 +247,15 @@ class Cuda {
     else if (flagged(flag))
       body();
   }
+  /// Milliseconds that what f launches takes on the device, as a graph that has run once before.
+  template <class F>
+  double milliseconds(F f) const {
+    require_cuda(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeRelaxed), "recording");
+    f();
+    cudaGraph_t graph;
+    require_cuda(cudaStreamEndCapture(stream(), &graph), "recording");
+    return replayed(graph);
+  }
   /// The next outermost repeat_until runs its body up to `times` times before it records it, kernel by kernel and with
   /// the host looking at the flag: whatever times its own choices does so then.
   void rehearse(int times) const { device_->rehearsals = times; }
@@ -243,6 +263,7 @@ class Cuda {
  private:
   struct Device {
     std::string name;
+    std::size_t total_memory = 0;
     int number = 0, multiprocessors = 1, host_threads = 1;
     cudaStream_t stream = nullptr;
     std::vector<cudaStream_t> idle_streams;  // for bodies recorded while another records
@@ -262,16 +283,18 @@ class Cuda {
   }
   /// As many blocks as run at once, so that the number of partial sums is small and fixed.
   unsigned reduction_grid(std::size_t n) const {
-    return std::max(1u, std::min(grid(n), unsigned(4 * multiprocessors())));
+    return std::max(1u, std::min(grid(n), unsigned(8 * multiprocessors())));
   }
   void launched() const { require_cuda(cudaGetLastError(), "launching a kernel"); }
   /// Work space of reductions. All kernels of a space stand in one stream, so one piece serves all; it may grow only
   /// while nothing that is recorded uses it, so old pieces stay.
   void* scratch(std::size_t bytes) const;
   unsigned* counters(Index n) const;
+  void make_stages() const;
   void copy_in(void* to, const void* from, std::size_t bytes) const;
   void copy_out(void* to, const void* from, std::size_t bytes) const;
   bool flagged(Scalar<int> flag) const;
+  double replayed(cudaGraph_t graph) const;
   template <class Record>
   void conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Record record) const;
 

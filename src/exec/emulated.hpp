@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -81,10 +82,11 @@ class Emulated {
     enqueue([n, most, count, f, close](const Host& host) { host.reduce_columns(n, most, count, f, close); });
   }
   template <class Body>
-  void repeat_until(Scalar<int> stop, Body body) const {
-    enqueue([stop, work = record(body)](const Host& host) {
+  void repeat_until(Scalar<int> stop, Body body, int at_once = 1) const {
+    enqueue([stop, at_once, work = record(body)](const Host& host) {
       while (!stop())
-        for (const auto& kernel : *work) kernel(host);
+        for (int k = 0; k < at_once; ++k)
+          for (const auto& kernel : *work) kernel(host);
     });
   }
   template <class Body>
@@ -92,6 +94,12 @@ class Emulated {
     enqueue([flag, work = record(body)](const Host& host) {
       if (flag())
         for (const auto& kernel : *work) kernel(host);
+    });
+  }
+  template <class T>
+  void clear(const Array<T>& to) const {
+    enqueue([p = to.data(), bytes = to.bytes()](const Host&) {
+      if (bytes) std::memset(static_cast<void*>(p), 0, bytes);
     });
   }
   void rehearse(int) const {}

@@ -51,6 +51,10 @@ class Host {
   Array<T> allocate_shared(std::size_t n) const {
     return allocate<T>(n);
   }
+  template <class T>
+  void clear(const Array<T>& to) const {
+    if (to.bytes()) std::memset(to.data(), 0, to.bytes());
+  }
   void synchronise() const {}
   /// Times that the host waited for this space; a solve's count must not grow with its iterations.
   long synchronisations() const { return 0; }
@@ -174,9 +178,10 @@ class Host {
   }
 
   // --- control --------------------------------------------------------------------------------------------------
-  /// body() again and again until stop() is set; a device records the body once and replays it.
+  /// body() again and again until stop() is set; a device records the body once and replays it. It may run the body up
+  /// to `at_once` times between two looks at stop(), so further runs must then do no harm.
   template <class Body>
-  void repeat_until(Scalar<int> stop, Body body) const {
+  void repeat_until(Scalar<int> stop, Body body, [[maybe_unused]] int at_once = 1) const {
     while (!stop()) body();
   }
   /// body() if flag() is set at that moment, where the vectors live.

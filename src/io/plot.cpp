@@ -24,6 +24,26 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
+bool shown(double y, bool log_y) { return std::isfinite(y) && y < 1e300 && (!log_y || y > 0); }
+
+/// Axes that gnuplot is to choose, but for bars, which are counts and stand on zero (log_y: below one), and where all
+/// points have one x or one y, of which gnuplot would complain.
+std::string ranges(const Picture& p, const std::vector<Curve>& panel, bool log_y) {
+  constexpr double huge = std::numeric_limits<double>::infinity();
+  double left = huge, right = -huge, low = p.target > 0 ? p.target : huge, high = p.target > 0 ? p.target : -huge;
+  for (const Curve& curve : panel)
+    for (auto [x, y] : curve.points)
+      if (shown(y, log_y)) {
+        left = std::min(left, x), right = std::max(right, x);
+        low = std::min(low, y), high = std::max(high, y);
+      }
+  std::string s = left == right ? fmt::format("set xrange [{}:{}]\n", left, left + 1) : "set xrange [*:*]\n";
+  if (p.steps) return s + fmt::format("set yrange [{}:*]\n", log_y ? 0.5 : 0.0);
+  if (low == high)
+    return s + fmt::format("set yrange [{}:{}]\n", log_y ? low / 10 : low - 1, log_y ? low * 10 : low + 1);
+  return s + "set yrange [*:*]\n";
+}
+
 }  // namespace
 
 void require_drawable(const std::string& path) {
@@ -38,21 +58,25 @@ void draw(const Picture& p, const std::string& path) {
   std::FILE* gnuplot = ::popen("gnuplot >/dev/null", "w");
   if (!gnuplot) throw Error("could not start gnuplot");
   std::string s;
-  const int height = 420 * int(std::max<std::size_t>(1, p.panels.size())) + 40;
+  const int columns = std::max(1, p.columns), rows = std::max(1, (int(p.panels.size()) + columns - 1) / columns);
+  const int width = 800 * columns, height = 420 * rows + 40;
   // SVG in plain fonts; PNG at twice the size that it will be looked at.
   s += ends_with(path, ".svg")
-           ? fmt::format("set terminal svg size 800,{} dynamic font 'DejaVu Sans,13' background '#ffffff'\n", height)
-           : fmt::format("set terminal pngcairo size 1600,{} font 'DejaVu Sans,22' linewidth 2 background '#ffffff'\n",
-                         2 * height);
+           ? fmt::format("set terminal svg size {},{} dynamic font 'DejaVu Sans,13' background '#ffffff'\n", width,
+                         height)
+           : fmt::format("set terminal pngcairo size {},{} font 'DejaVu Sans,22' linewidth 2 background '#ffffff'\n",
+                         2 * width, 2 * height);
   s += fmt::format("set output {}\n", quoted(path));
   s += "set border 3 lc rgb '#606060'\nset tics nomirror textcolor rgb '#303030'\n";
   s += "set grid lc rgb '#e4e4e4' lt 1\nset key top right spacing 1.2 samplen 2\nset encoding utf8\n";
   const char* colours[] = {"#1965b0", "#dc050c", "#4eb265", "#f1932d", "#882e72", "#777777", "#7bafde", "#b17ba6"};
   for (std::size_t c = 0; c < std::size(colours); ++c)
     s += fmt::format("set linetype {} lc rgb '{}' lw 1.6\n", c + 1, colours[c]);
-  if (p.log_y) s += "set logscale y\nset format y '10^{%L}'\n";
-  if (p.panels.size() > 1) s += fmt::format("set multiplot layout {},1\n", p.panels.size());
+  if (p.panels.size() > 1) s += fmt::format("set multiplot layout {},{}\n", rows, columns);
   for (std::size_t k = 0; k < p.panels.size(); ++k) {
+    const bool log_y = k < p.panel_log_y.size() ? p.panel_log_y[k] : p.log_y;
+    s += log_y ? "set logscale y\nset format y '10^{%L}'\n" : "unset logscale y\nset format y\n";
+    s += ranges(p, p.panels[k], log_y);
     const std::string title = k < p.panel_titles.size() ? p.panel_titles[k] : p.title;
     s += fmt::format("set title {} noenhanced\nset xlabel {} noenhanced\nset ylabel {} noenhanced\n", quoted(title),
                      quoted(p.x_label), quoted(p.y_label));
@@ -61,10 +85,11 @@ void draw(const Picture& p, const std::string& path) {
       const Curve& curve = p.panels[k][c];
       s += fmt::format("$data{}_{} << EOD\n", k, c);
       for (auto [x, y] : curve.points)
-        if (std::isfinite(y) && y < 1e300 && (!p.log_y || y > 0)) s += fmt::format("{:.9g} {:.9g}\n", x, y);
+        if (shown(y, log_y)) s += fmt::format("{:.9g} {:.9g}\n", x, y);
       s += "EOD\n";
       const std::string look = p.steps ? "fillsteps fs solid 0.6 noborder" : "lines";
-      plot += fmt::format("{}$data{}_{} using 1:2 with {} lt {} {}", c ? ", " : "", k, c, look, c % 8 + 1,
+      plot += fmt::format("{}$data{}_{} using 1:2 with {} lt {}{} {}", c ? ", " : "", k, c, look, c % 8 + 1,
+                          curve.dashed && !p.steps ? " dt (9,9)" : "",
                           curve.label.empty() ? "notitle" : fmt::format("title {} noenhanced", quoted(curve.label)));
     }
     if (p.target > 0)

@@ -12,6 +12,7 @@ namespace krilu::io {
 struct Curve {
   std::string label;
   std::vector<std::pair<double, double>> points;
+  bool dashed = false;  // so that one under it shows
 };
 
 struct Picture {
@@ -20,8 +21,10 @@ struct Picture {
   bool steps = false;  // bars side by side in place of lines
   double target = 0;   // a dashed line there, where positive
   std::string target_label;
-  std::vector<std::vector<Curve>> panels;  // one panel each, one above another
+  std::vector<std::vector<Curve>> panels;  // one panel each, row by row
+  int columns = 1;                         // panels in a row
   std::vector<std::string> panel_titles;
+  std::vector<bool> panel_log_y;  // panel by panel, where log_y does not hold for all
 };
 
 /// Draws into path (.png or .svg). Throws krilu::Error for another ending, where gnuplot is not installed, or where it

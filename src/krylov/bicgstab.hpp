@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // BiCGStab, right-preconditioned [van der Vorst 1992; Wang and Liu 2022, Algorithm 1], for any matrix.
 // An iteration: 2 A, 2 M, and 19 words read or written a row. It may end at its half step, where s is small enough
-// already: that saves an A and an M, and is what OpenFOAM's PBiCGStab does.
+// already, as OpenFOAM's PBiCGStab does; omega is 0 then, and the rest of the iteration changes nothing.
 #pragma once
 
 #include <limits>
@@ -17,7 +17,7 @@ class Bicgstab final : public Method<Space, T> {
       : ex_(std::move(space)),
         n_(std::size_t(rows)),
         scalars_(ex_.template allocate<T>(4)),
-        flags_(ex_.template allocate<int>(3)) {
+        stop_(ex_.template allocate<int>(1)) {
     for (auto* vector : {&r0_, &p_, &v_, &t_, &p_hat_, &s_hat_}) *vector = ex_.template allocate<T>(n_);
   }
 
@@ -32,7 +32,7 @@ class Bicgstab final : public Method<Space, T> {
                         p_hat = p_hat_.view(), s_hat = s_hat_.view();
     const auto rho = scalars_.scalar(0), alpha = scalars_.scalar(1), beta = scalars_.scalar(2),
                omega = scalars_.scalar(3);
-    const auto stop = flags_.scalar(0), whole_step = flags_.scalar(1), half_step = flags_.scalar(2);
+    const auto stop = stop_.scalar();
     const bool magnitudes = system.magnitudes;
 
     // r0 = r,  p = v = 0,  rho = (r0, r)
@@ -50,63 +50,53 @@ class Bicgstab final : public Method<Space, T> {
       // p = r + beta (p - omega v)
       ex.for_each(n, KRILU_FN(Index i) { p[i] = r[i] + beta() * (p[i] - omega() * v[i]); });
       // v = A M^-1 p
-      M.apply(p.data, p_hat.data);
-      A.apply(p_hat.data, v.data);
+      M.apply(A, p.data, p_hat.data, v.data);
       // alpha = rho / (r0, v)
       ex.reduce(n, KRILU_FN(Index i) { return r0[i] * v[i]; }, KRILU_FN(T r0v) {
-        alpha() = rho() / r0v;
-        whole_step() = half_step() = 0;
-        if (vanishes(rho()) || vanishes(alpha())) {
+        alpha() = stop() ? T(0) : rho() / r0v;
+        if (!stop() && (vanishes(rho()) || vanishes(alpha()))) {
           alpha() = 0;
           stop() = control().stop(Stop::breakdown);
         }
       });
       // s = r - alpha v, in place of r;  |s|
       ex.reduce(n, KRILU_FN(Index i) {
-        r[i] -= alpha() * v[i];
+        if (alpha() != 0) r[i] -= alpha() * v[i];
         return Control<T>::measure(magnitudes, r[i]);
       }, KRILU_FN(T sum) {
-        if (stop()) return;
-        half_step() = control().norm_of(sum) <= control().target;
-        whole_step() = !half_step();
-        if (half_step()) stop() = control().record(control().norm_of(sum));
+        if (!stop() && control().norm_of(sum) <= control().target) stop() = control().record(control().norm_of(sum));
       });
-
-      ex.when(half_step, [&] {
-        // x = x + alpha p_hat
-        ex.for_each(n, KRILU_FN(Index i) { x[i] += alpha() * p_hat[i]; });
+      // t = A M^-1 s
+      M.apply(A, r.data, s_hat.data, t.data);
+      // omega = (t, s) / (t, t), or 0 where s was small enough
+      ex.reduce(n, KRILU_FN(Index i) { return exec::Sums<T, 2>{{t[i] * r[i], t[i] * t[i]}}; },
+                KRILU_FN(exec::Sums<T, 2> ts_tt) {
+        omega() = ts_tt[0] / ts_tt[1];
+        if (stop() || !(omega() - omega() == T(0))) omega() = 0;
       });
-
-      ex.when(whole_step, [&] {
-        // t = A M^-1 s
-        M.apply(r.data, s_hat.data);
-        A.apply(s_hat.data, t.data);
-        // omega = (t, s) / (t, t)
-        ex.reduce(n, KRILU_FN(Index i) { return exec::Sums<T, 2>{{t[i] * r[i], t[i] * t[i]}}; },
-                  KRILU_FN(exec::Sums<T, 2> ts_tt) {
-          omega() = ts_tt[0] / ts_tt[1];
-          if (!(omega() - omega() == T(0))) omega() = 0;
-        });
-        // x = x + alpha p_hat + omega s_hat,  r = s - omega t,  |r|,  (r0, r)
-        ex.reduce(n, KRILU_FN(Index i) {
-          x[i] += alpha() * p_hat[i] + omega() * s_hat[i];
+      // x = x + alpha p_hat + omega s_hat,  r = s - omega t,  |r|,  (r0, r)
+      ex.reduce(n, KRILU_FN(Index i) {
+        if (alpha() != 0) x[i] += alpha() * p_hat[i];
+        if (omega() != 0) {
+          x[i] += omega() * s_hat[i];
           r[i] -= omega() * t[i];
-          return exec::Sums<T, 2>{{Control<T>::measure(magnitudes, r[i]), r0[i] * r[i]}};
-        }, KRILU_FN(exec::Sums<T, 2> sums) {
-          // beta = (r0, r) / rho * alpha / omega
-          beta() = sums[1] / rho() * (alpha() / omega());
-          rho() = sums[1];
-          stop() = control().record(control().norm_of(sums[0]));
-          if (!stop() && vanishes(omega())) stop() = control().stop(Stop::breakdown);
-        });
+        }
+        return exec::Sums<T, 2>{{Control<T>::measure(magnitudes, r[i]), r0[i] * r[i]}};
+      }, KRILU_FN(exec::Sums<T, 2> sums) {
+        if (stop()) return;
+        // beta = (r0, r) / rho * alpha / omega
+        beta() = sums[1] / rho() * (alpha() / omega());
+        rho() = sums[1];
+        stop() = control().record(control().norm_of(sums[0]));
+        if (!stop() && vanishes(omega())) stop() = control().stop(Stop::breakdown);
       });
-    });
+    }, iterations_at_once(n));
   }
   // clang-format on
 
   std::size_t bytes() const override {
     return r0_.bytes() + p_.bytes() + v_.bytes() + t_.bytes() + p_hat_.bytes() + s_hat_.bytes() + scalars_.bytes() +
-           flags_.bytes();
+           stop_.bytes();
   }
 
  private:
@@ -119,7 +109,7 @@ class Bicgstab final : public Method<Space, T> {
   Space ex_;
   std::size_t n_;
   exec::Array<T> r0_, p_, v_, t_, p_hat_, s_hat_, scalars_;
-  exec::Array<int> flags_;
+  exec::Array<int> stop_;
 };
 
 }  // namespace krilu::krylov

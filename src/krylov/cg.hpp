@@ -54,7 +54,8 @@ class Cg final : public Method<Space, T> {
       A.apply(p.data, q.data);
       // alpha = rho / (p, q)
       ex.reduce(n, KRILU_FN(Index i) { return p[i] * q[i]; }, KRILU_FN(T pq) {
-        alpha() = rho() / pq;
+        alpha() = stop() ? T(0) : rho() / pq;
+        if (stop()) return;
         if (alpha() == T(0) || !(alpha() - alpha() == T(0))) {  // rho is zero, or (p, q) zero or infinite
           alpha() = 0;
           stop() = control().stop(Stop::breakdown);
@@ -62,13 +63,15 @@ class Cg final : public Method<Space, T> {
       });
       // x = x + alpha p,  r = r - alpha q,  |r|
       ex.reduce(n, KRILU_FN(Index i) {
-        x[i] += alpha() * p[i];
-        r[i] -= alpha() * q[i];
+        if (alpha() != 0) {
+          x[i] += alpha() * p[i];
+          r[i] -= alpha() * q[i];
+        }
         return Control<T>::measure(magnitudes, r[i]);
       }, KRILU_FN(T sum) {
         if (!stop()) stop() = control().record(control().norm_of(sum));
       });
-    });
+    }, iterations_at_once(n));
   }
   // clang-format on
 

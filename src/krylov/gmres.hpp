@@ -76,8 +76,7 @@ class Gmres final : public Method<Space, T> {
 
       ex.repeat_until(cycle_done, [&] {
         // w = A M^-1 v_j
-        M.apply(vj.data, zj.data);
-        A.apply(zj.data, w.data);
+        M.apply(A, vj.data, zj.data, w.data);
         if (flexible) ex.for_each(n, KRILU_FN(Index i) { Z.data[std::size_t(j()) * n + std::size_t(i)] = zj[i]; });
 
         // h_k = (w, v_k) for all k <= j;  w = w - sum_k h_k v_k;  |w|

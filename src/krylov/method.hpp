@@ -22,6 +22,11 @@ struct System {
   bool magnitudes;  // the stopping norm is a sum of magnitudes (OpenFOAM's), else the 2-norm
 };
 
+/// Iterations that a device may run between two looks at the flag. What a loop costs beside its kernels is felt on
+/// small systems; on large ones an iteration too many is. For texts whose iterations change nothing once they have
+/// stopped.
+inline int iterations_at_once(std::size_t rows) { return rows < 30000 ? 4 : 1; }
+
 template <class Space, class T>
 class Method {
  public:

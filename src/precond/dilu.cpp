@@ -36,6 +36,11 @@ void Dilu<Space, T>::apply(const T* r, T* z) {
   });
 }
 
+template <class Space, class T>
+void Dilu<Space, T>::apply(const sparse::Operator<Space, T>& A, const T* r, T* z, T* Az) {
+  DiluForm<Space, T>::apply(A, r, z, Az);
+}
+
 template class Dilu<exec::Host, double>;
 template class Dilu<exec::Emulated, double>;
 

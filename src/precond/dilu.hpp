@@ -19,6 +19,7 @@ class Dilu final : public DiluForm<Space, T> {
   using DiluForm<Space, T>::DiluForm;
   void factor(const sparse::MatrixOf<Space, T>& a, double shift) override;
   void apply(const T* r, T* z) override;
+  void apply(const sparse::Operator<Space, T>& A, const T* r, T* z, T* Az) override;
 
  private:
   sparse::ViewOf<Space, T> a_;

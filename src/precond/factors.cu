@@ -33,7 +33,7 @@ __global__ void find_partners(sparse::SlicedPatternView p, CsrView a, const Inde
   if (s >= p.slices) return;
   const int me = int(threadIdx.x % 32);
   const sparse::Slice slice = sparse::load_slice(p.lower.slice + s);
-  sparse::Lane l = sparse::open_lane(p.lower, slice, me);
+  sparse::Lane l = sparse::open_lane(p.lower, s, slice, me);
   for (int k = 0; k < slice.width(); ++k) {
     const Offset at = sparse::step(l, k, me);
     if (k >= l.count) continue;
@@ -53,7 +53,7 @@ __global__ void shift_kernel(sparse::SlicedView<T> a, double shift, T* out) {
   int sub = 0, lanes_log2 = 0;
   const auto look = [&](const sparse::SlicedTriangle& t, const T* value) {
     const sparse::Slice slice = sparse::load_slice(t.slice + s);
-    sparse::Lane l = sparse::open_lane(t, slice, me);
+    sparse::Lane l = sparse::open_lane(t, s, slice, me);
     row = l.row;
     sub = l.sub;
     lanes_log2 = l.lanes_log2;
@@ -77,10 +77,27 @@ __global__ void asymmetry_kernel(sparse::SlicedView<T> a, const Offset* partner,
   if (s >= a.pattern.slices) return;
   const int me = int(threadIdx.x % 32);
   const sparse::Slice slice = sparse::load_slice(a.pattern.lower.slice + s);
-  sparse::Lane l = sparse::open_lane(a.pattern.lower, slice, me);
+  sparse::Lane l = sparse::open_lane(a.pattern.lower, s, slice, me);
   for (int k = 0; k < slice.width(); ++k) {
     const Offset at = sparse::step(l, k, me);
     if (k < l.count && (partner[at] < 0 || a.upper[partner[at]] != a.lower[at])) atomicMin(&trouble->asymmetric, l.row);
+  }
+}
+
+__global__ void mark_paired(Offset n, const Offset* partner, int* paired) {
+  const Offset k = Offset(blockIdx.x * blockDim.x + threadIdx.x);
+  if (k < n && partner[k] >= 0) paired[partner[k]] = 1;
+}
+
+__global__ void find_unpaired(sparse::SlicedPatternView p, const int* paired, Trouble* trouble) {
+  const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / 32);
+  if (s >= p.slices) return;
+  const int me = int(threadIdx.x % 32);
+  const sparse::Slice slice = sparse::load_slice(p.upper.slice + s);
+  sparse::Lane l = sparse::open_lane(p.upper, s, slice, me);
+  for (int k = 0; k < slice.width(); ++k) {
+    const Offset at = sparse::step(l, k, me);
+    if (k < l.count && !paired[at]) atomicMin(&trouble->asymmetric, l.row);
   }
 }
 
@@ -128,14 +145,30 @@ void DiluForm<exec::Cuda, T>::look_for_asymmetry(const sparse::SlicedMatrix<T>& 
   if (!symmetric_ || pattern_->slices() == 0) return;
   // With as many entries above the diagonal as below, and a partner for each below, none above is without one.
   if (pattern_->lower_entries() != pattern_->upper_entries()) {
-    Trouble t;
-    space_.copy_out(&t, trouble_, 1);
-    t.asymmetric = 0;
-    space_.copy_in(trouble_, &t, 1);
+    const auto paired = space_.template allocate<int>(std::size_t(pattern_->upper_entries()));
+    space_.clear(paired);
+    if (pattern_->lower_entries() > 0)
+      mark_paired<<<blocks_for(pattern_->lower_entries()), 256, 0, space_.stream()>>>(pattern_->lower_entries(),
+                                                                                      partner_.data(), paired.data());
+    find_unpaired<<<blocks_for(std::int64_t(pattern_->slices()) * 32), 256, 0, space_.stream()>>>(
+        pattern_->view(), paired.data(), trouble_.data());
+    launched("looking for asymmetry");
   }
   asymmetry_kernel<<<blocks_for(std::int64_t(pattern_->slices()) * 32), 256, 0, space_.stream()>>>(
       a.view(), partner_.data(), trouble_.data());
   launched("looking for asymmetry");
+}
+
+/// A triangular solve whose entries are a_ij a_ji: it runs under the same strategies.
+template <class T>
+void DiluForm<exec::Cuda, T>::find_pivots(const sparse::SlicedMatrix<T>& a, double shift) {
+  const sparse::SlicedView<T> view = a.view();
+  triangular::Recurrence<T, triangular::Diagonal::pivot, true> pivots{view.pattern.lower, view.lower,
+                                                                      diagonal_of(a, shift), nullptr, rd_.data()};
+  pivots.mirror = view.upper;
+  pivots.partner = partner_.data();
+  pivots.zero_pivot = &trouble_.data()->zero_pivot;
+  runner_->sweep(pivots);
 }
 
 template <class T>

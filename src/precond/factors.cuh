@@ -21,6 +21,7 @@ struct Context<exec::Cuda> {
 template <class T>
 class DiluForm<exec::Cuda, T> : public Preconditioner<exec::Cuda, T> {
  public:
+  using Preconditioner<exec::Cuda, T>::apply;
   DiluForm(const Context<exec::Cuda>& context, std::shared_ptr<const sparse::SlicedPattern> pattern, std::string name,
            bool symmetric);
   std::size_t bytes() const override {
@@ -35,6 +36,8 @@ class DiluForm<exec::Cuda, T> : public Preconditioner<exec::Cuda, T> {
  protected:
   /// The diagonal with its shift (row_walk.hpp says which), on the device.
   const T* diagonal_of(const sparse::SlicedMatrix<T>& a, double shift);
+  /// rd of DILU for these values.
+  void find_pivots(const sparse::SlicedMatrix<T>& a, double shift);
   /// Notes the first row whose entries are not their mirrors, where the name asks for symmetry.
   void look_for_asymmetry(const sparse::SlicedMatrix<T>& a);
   void forget_trouble();

@@ -25,6 +25,7 @@ void require_no_trouble(const Trouble& trouble, const std::string& name, const s
 template <class Space, class T>
 class DiluForm : public Preconditioner<Space, T> {
  public:
+  using Preconditioner<Space, T>::apply;
   DiluForm(const Context<Space>& context, std::shared_ptr<const sparse::PatternOf<Space>> pattern, std::string name,
            bool symmetric);
   std::size_t bytes() const override;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ILU(0) on a GPU, under the strategies of triangular/: the lanes of a row go through its lower entries in turn and
-// share the upper entries of each row that they read. A row's rd is its flag where strategies wait: it is written after
-// the row's entries are seen by all.
+// share the upper entries of each row that they read. On a graph without triangles (five- and seven-point stencils,
+// hexahedra) elimination changes nothing but the diagonal: ILU(0) is DILU there, and formed like it. A row's rd is its
+// flag where strategies wait: it is written after the row's entries are seen by all.
 #include <algorithm>
 
 #include "exec/cuda_algorithms.cuh"
@@ -40,7 +41,7 @@ __global__ void list_rows(SlicedPatternView p, bool is_lower, const Offset* star
   const int me = int(threadIdx.x % 32);
   const sparse::SlicedTriangle& t = is_lower ? p.lower : p.upper;
   const sparse::Slice slice = sparse::load_slice(t.slice + s);
-  sparse::Lane l = sparse::open_lane(t, slice, me);
+  sparse::Lane l = sparse::open_lane(t, s, slice, me);
   for (int k = 0; k < slice.width(); ++k) {
     const Offset at = sparse::step(l, k, me);
     if (k >= l.count) continue;
@@ -63,6 +64,22 @@ __device__ Offset find(const Rows& rows, Index row, Index column) {
       high = mid;
   }
   return low < end && rows.column[low] == column ? rows.at[low] : -1;
+}
+
+/// Sets *met where eliminating a row changes an entry off the diagonal: where the graph has a triangle.
+__global__ void look_for_updates(Index n, Rows lower, Rows upper, int* met) {
+  const Index i = Index(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= n || *static_cast<volatile int*>(met)) return;
+  for (Offset a = lower.start[i]; a < lower.start[i + 1]; ++a) {
+    const Index k = lower.column[a];
+    for (Offset t = upper.start[k]; t < upper.start[k + 1]; ++t) {
+      const Index j = upper.column[t];
+      if (j != i && find(j < i ? lower : upper, i, j) >= 0) {
+        *static_cast<volatile int*>(met) = 1;
+        return;
+      }
+    }
+  }
 }
 
 /// Row i by its lanes; all lanes of the warp that have a row come here. row i -= (l_ik rd_k) row k, for k < i.
@@ -114,7 +131,7 @@ __device__ void eliminate_slice(const Elimination& e, Index s, int me) {
   if (slice.inner == 1) {
     if (q < slice.rows()) eliminate<waits>(e, slice.row + q, sub, lanes_log2, together);
   } else {
-    const int step = q < slice.rows() ? e.pattern.inner[slice.row + q] : -1;
+    const int step = q < slice.rows() ? e.pattern.inner[std::size_t(s) * 32 + unsigned(me)] : -1;
     for (int n = 0; n < slice.inner; ++n) {
       if (step == n) eliminate<waits>(e, slice.row + q, sub, lanes_log2, together);
       __syncwarp();
@@ -193,6 +210,20 @@ Ilu0<exec::Cuda, double>::Ilu0(const Context<exec::Cuda>& context, std::shared_p
   };
   lower_rows_ = list(true, pattern_->lower_entries());
   upper_rows_ = list(false, pattern_->upper_entries());
+  if (n == 0) return;
+  const auto met_there = space_.allocate<int>(1);
+  space_.clear(met_there);
+  look_for_updates<<<blocks_for(std::int64_t(n)), 256, 0, space_.stream()>>>(
+      Index(n), Rows{lower_rows_.start.data(), lower_rows_.column.data(), lower_rows_.at.data()},
+      Rows{upper_rows_.start.data(), upper_rows_.column.data(), upper_rows_.at.data()}, met_there.data());
+  launched("looking for triangles");
+  int met = 0;
+  space_.copy_out(&met, met_there, 1);
+  is_dilu_ = met == 0;
+  if (is_dilu_) {
+    lower_rows_ = {};
+    upper_rows_ = {};
+  }
 }
 
 template <>
@@ -206,6 +237,10 @@ void Ilu0<exec::Cuda, double>::factor(const sparse::SlicedMatrix<double>& a, dou
   };
   copy(lower_, a.lower);
   copy(upper_, a.upper);
+  if (is_dilu_) {
+    find_pivots(a, shift);
+    return require_no_trouble();
+  }
   const auto rows_of = [](const RowList& r) { return Rows{r.start.data(), r.column.data(), r.at.data()}; };
   const Elimination e{pattern_->view(), rows_of(lower_rows_),  rows_of(upper_rows_), lower_.data(),
                       upper_.data(),    diagonal_of(a, shift), rd_.data(),           &trouble_.data()->zero_pivot};

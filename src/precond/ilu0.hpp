@@ -16,6 +16,7 @@ class Ilu0 final : public DiluForm<Space, T> {
   Ilu0(const Context<Space>& context, std::shared_ptr<const sparse::PatternOf<Space>> pattern, std::string name,
        bool symmetric);
   void factor(const sparse::MatrixOf<Space, T>& a, double shift) override;
+  using Preconditioner<Space, T>::apply;
   void apply(const T* r, T* z) override;
   std::size_t bytes() const override;
 
@@ -28,6 +29,7 @@ class Ilu0 final : public DiluForm<Space, T> {
     exec::Array<Offset> at;
   };
   RowList lower_rows_, upper_rows_;
+  bool is_dilu_ = false;  // no elimination meets an entry off the diagonal: ILU(0) is DILU
 };
 
 }  // namespace krilu::precond

@@ -39,6 +39,7 @@ class Jacobi final : public Preconditioner<Space, T> {
     space_.copy_out(&zeros, bad_, 1);
     if (zeros > 0) throw ZeroPivot(sentence(a, zeros));
   }
+  using Preconditioner<Space, T>::apply;
   void apply(const T* r, T* z) override {
     const auto rd = rd_.view();
     space_.for_each(
@@ -71,6 +72,7 @@ class None final : public Preconditioner<Space, T> {
   None(const Context<Space>& context, std::shared_ptr<const sparse::PatternOf<Space>> pattern)
       : space_(context.space), rows_(std::size_t(pattern->rows())) {}
   void factor(const sparse::MatrixOf<Space, T>&, double) override {}
+  using Preconditioner<Space, T>::apply;
   void apply(const T* r, T* z) override {
     space_.for_each(
         rows_, KRILU_FN(Index i) { z[i] = r[i]; });

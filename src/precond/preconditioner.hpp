@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "sparse/operator.hpp"
 #include "sparse/storage.hpp"
 #include "triangular/strategy.hpp"
 
@@ -33,6 +34,12 @@ class Preconditioner {
   virtual void factor(const sparse::MatrixOf<Space, T>& a, double shift) = 0;
   /// z = M^-1 r, both in the space's memory, distinct. Allocates nothing and does not return to the host.
   virtual void apply(const T* r, T* z) = 0;
+  /// z = M^-1 r and Az = A z, the pair that Krylov methods with a preconditioner on the right ask for: what is known
+  /// from the first may spare a part of the second. A is the operator of the matrix that was factored.
+  virtual void apply(const sparse::Operator<Space, T>& A, const T* r, T* z, T* Az) {
+    apply(r, z);
+    A.apply(z, Az);
+  }
   virtual std::size_t bytes() const = 0;
   /// The triangular solves' strategy, and what its chooser saw; nothing for preconditioners without them.
   virtual std::optional<triangular::Report> triangular() const { return std::nullopt; }

@@ -205,11 +205,11 @@ class BlockBuilder {
 
   void grow(Blocks<Space>& out) {
     const auto n = std::size_t(graph_.rows);
-    const auto arrays = ex_.template allocate<Index>(4 * n);
+    work_ = ex_.template allocate<Index>(4 * n);
     next_ = ex_.template allocate<Index>(n);
     const auto block = out.block.view(), next = next_.view();
-    const exec::View<Index> last{arrays.data()}, size{arrays.data() + n}, ask{arrays.data() + 2 * n},
-        merged{arrays.data() + 3 * n};
+    const exec::View<Index> last{work_.data()}, size{work_.data() + n}, ask{work_.data() + 2 * n},
+        merged{work_.data() + 3 * n};
     const BlockTuning tuning = tuning_;
     const CsrView g = graph_;
     const double* const values = a_.columns == graph_.columns ? a_.values : nullptr;
@@ -298,9 +298,8 @@ class BlockBuilder {
   /// whose turn comes before that of all their neighbours without a colour go at once.
   void colour(Blocks<Space>& out) {
     const auto n = std::size_t(graph_.rows);
-    const auto arrays = ex_.template allocate<Index>(2 * n);
     const auto block = out.block.view(), colour = out.colour.view(), next = next_.view();
-    const exec::View<Index> own{arrays.data()}, chosen{arrays.data() + n};
+    const exec::View<Index> own{work_.data()}, chosen{work_.data() + n};
     const auto counted = ex_.template allocate<Index>(1);
     const auto count = counted.scalar();
     const CsrView g = graph_;
@@ -369,6 +368,7 @@ class BlockBuilder {
   CsrView a_, graph_;
   BlockTuning tuning_;
   exec::Array<Index> next_;  // the row after each in its block, or -1
+  exec::Array<Index> work_;  // lives as long as what is queued may use it
 };
 
 }  // namespace krilu::schedule

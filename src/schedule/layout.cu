@@ -276,7 +276,7 @@ Plan by_levels(const Cuda& space, const sparse::DeviceCsr& a, const sparse::Devi
   const Index levels = n > 0 ? maximum(space, level) + 1 : 0;
   Plan plan;
   plan.tile_rows =
-      tile_rows > 0 ? tile_rows : std::clamp(Index(std::bit_floor(unsigned(n / 256 + 1))), smallest_tile, largest_tile);
+      tile_rows > 0 ? tile_rows : std::clamp(Index(std::bit_ceil(unsigned(n / 400 + 1))), smallest_tile, largest_tile);
   plan.tiles = (n + plan.tile_rows - 1) / plan.tile_rows;
   const int level_bits = bits_of(std::uint64_t(levels)), tile_bits = bits_of(std::uint64_t(plan.tiles));
   auto key = space.allocate<Key>(nn), key2 = space.allocate<Key>(nn);

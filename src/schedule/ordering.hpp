@@ -32,7 +32,7 @@ Order metis_parts(const CsrView& adjacency, Index parts = 0);
 std::vector<Index> partition(const CsrView& adjacency, Index parts);
 
 /// Blocks of up to `rows` rows (0: 32) in colours, natural order within a block: blocks.hpp, on the host. Couplings are
-/// a's values where it has any; a's pattern has to be symmetric for that, and else adjacency counts alone.
+/// a's values where adjacency is a itself (its pattern being symmetric); else all neighbours count alike.
 Order block_multicolour(const CsrView& a, const CsrView& adjacency, Index rows = 0);
 
 /// By name: natural (an empty order), rcm, multicolour, block-multicolour, block-multicolour:ROWS, metis, metis:PARTS.

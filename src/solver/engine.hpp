@@ -26,9 +26,14 @@ class Engine {
   virtual void analyse(const CsrView& a, const CsrView& graph, const Plan& plan) = 0;
   /// `seen`: the values are those that look saw.
   virtual void factor(const CsrView& a, bool seen) = 0;
+  /// Launches of one application of the preconditioner on a GPU; 0 elsewhere.
+  virtual Index launches() const = 0;
+  /// After factor: what an iteration is made of, timed on a GPU.
+  virtual Costs costs() = 0;
   /// Another preconditioner on the same analysis, for a ladder whose first rung failed.
   virtual void replace_preconditioner(const std::string& name) = 0;
-  virtual krylov::Outcome solve(std::span<const double> b, std::span<double> x, Monitor& monitor) = 0;
+  /// `from_zero`: x holds zeros.
+  virtual krylov::Outcome solve(std::span<const double> b, std::span<double> x, bool from_zero, Monitor& monitor) = 0;
   virtual std::size_t bytes() const = 0;
   virtual std::optional<triangular::Report> triangular() const = 0;
   /// What the analysis found, for people.

@@ -40,7 +40,7 @@ Facts DeviceSystem::look(const CsrView& a, bool values) {
   a_ = sparse::upload(ex_, a, values);
   const sparse::CsrFacts f = sparse::facts(ex_, a_);
   if (!f.valid) require_valid(a);  // the host knows the sentence
-  return {f.symmetry, f.diagonal};
+  return {f.symmetry, f.diagonal, f.pattern_hash};
 }
 
 void DeviceSystem::analyse(const CsrView& a, const CsrView& graph, const Plan& plan) {
@@ -86,15 +86,13 @@ void DeviceSystem::set_values(const CsrView& a, bool seen) {
   if (const Index row = sparse::first_not_finite(ex_, a_); row >= 0)
     throw Error("row " + std::to_string(row + 1) + " of the matrix holds NaN or infinity");
   sparse::fill_values(ex_, pattern_, a_.values.data(), matrix_);
-  a_.values = {};
+  if (!seen) a_.values = {};
 }
 
 precond::Context<exec::Cuda> DeviceSystem::context(triangular::Strategy strategy) const {
   const auto caller_row = [ex = ex_, plan = plan_](Index i) {
     if (plan->layout->row.size() == 0) return i;
-    std::vector<Index> rows(plan->layout->row.size());
-    ex.copy_out(rows.data(), plan->layout->row, rows.size());
-    return rows[std::size_t(i)];
+    return ex.read(plan->layout->row, std::size_t(i));
   };
   return {ex_, strategy, caller_row, plan_, &a_};
 }

@@ -23,9 +23,13 @@ class EngineOn final : public Engine {
       : ex_(std::move(space)), device_(std::move(device)), options_(options), system_(ex_, options) {}
 
   std::string device() const override { return device_; }
-  Facts look(const CsrView& a, bool values) override { return system_.look(a, values); }
+  Facts look(const CsrView& a, bool values) override {
+    enter();
+    return system_.look(a, values);
+  }
 
   void analyse(const CsrView& a, const CsrView& graph, const Plan& plan) override {
+    enter();
     method_.reset();
     driver_.reset();
     precond_.reset();
@@ -44,19 +48,38 @@ class EngineOn final : public Engine {
   }
 
   void replace_preconditioner(const std::string& name) override {
+    enter();
     precond_.reset();
     precond_ = precond::make<Space, T>(name, system_.context(triangular::strategy_by_name(options_.triangular)),
                                        system_.pattern());
   }
 
   void factor(const CsrView& a, bool seen) override {
+    enter();
     system_.set_values(a, seen);
     precond_->factor(system_.matrix(), options_.shift);
   }
 
-  krylov::Outcome solve(std::span<const double> b, std::span<double> x, Monitor& monitor) override {
+  Index launches() const override { return system_.launches(); }
+  Costs costs() override {
+    enter();
+    Costs c;
+    if constexpr (requires { ex_.milliseconds([] {}); }) {
+      const sparse::SplitOperator<Space, T> A(ex_, system_.matrix());
+      ex_.clear(b_);
+      c.product = ex_.milliseconds([&] { A.apply(b_.data(), x_.data()); });
+      c.application = ex_.milliseconds([&] { precond_->apply(b_.data(), x_.data()); });
+    }
+    return c;
+  }
+
+  krylov::Outcome solve(std::span<const double> b, std::span<double> x, bool from_zero, Monitor& monitor) override {
+    enter();
     system_.copy_in(b_, b);
-    system_.copy_in(x_, std::span<const double>(x));
+    if (from_zero)
+      ex_.clear(x_);
+    else
+      system_.copy_in(x_, std::span<const double>(x));
     const sparse::SplitOperator<Space, T> A(ex_, system_.matrix());
     const krylov::Criterion criterion{options_.rtol, options_.atol, options_.norm, options_.max_iterations};
     ex_.rehearse(precond_->trials_left());
@@ -76,6 +99,10 @@ class EngineOn final : public Engine {
   std::string shape() const override { return system_.shape(); }
 
  private:
+  void enter() const {
+    if constexpr (requires { ex_.make_current(); }) ex_.make_current();
+  }
+
   Space ex_;
   std::string device_;
   Options options_;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -66,11 +67,26 @@ struct Timer {
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
 };
 
-void require_finite(std::span<const double> v, const char* what) {
-  for (std::size_t i = 0; i < v.size(); ++i)
+/// Largest magnitude. Throws krilu::Error for NaN and infinity.
+double largest_of(const exec::Host& host, std::span<const double> v, const char* what) {
+  std::atomic<double> largest{0};
+  std::atomic<bool> finite{true};
+  host.for_each_range(v.size(), [&](Index begin, Index end) {
+    double most = 0, sum = 0;
+    for (Index i = begin; i < end; ++i) {
+      most = std::max(most, std::abs(v[std::size_t(i)]));
+      sum += v[std::size_t(i)] - v[std::size_t(i)];
+    }
+    if (sum != 0) finite = false;
+    double seen = largest;
+    while (most > seen && !largest.compare_exchange_weak(seen, most)) {
+    }
+  });
+  for (std::size_t i = 0; !finite && i < v.size(); ++i)
     if (!std::isfinite(v[i]))
       throw Error(
           fmt::format("{} holds {} in row {} (counting from 1)", what, std::isnan(v[i]) ? "NaN" : "infinity", i + 1));
+  return largest;
 }
 
 }  // namespace
@@ -98,10 +114,12 @@ struct Solver::Body {
   Seconds seconds;
   std::vector<std::string> notes, explanation;
 
+  bool weighed = false;      // whether sweeps pay, since the last analysis
   bool values_seen = false;  // setup: factor follows analyse, with the same values
   bool on_gpu = false;
 
   void choose_device();
+  bool prefers_jacobi();
   void choose(const CsrView& a, const sparse::Symmetry& symmetry, const sparse::DiagonalFacts& diagonal);
 };
 
@@ -172,31 +190,43 @@ void Solver::Body::choose(const CsrView& a, const sparse::Symmetry& symmetry, co
       chose("ordering", plan.ordering, "block-multicolour", "few levels, at nearly natural order's convergence");
     else
       chose("ordering", plan.ordering, "natural", "nothing here depends on it");
+  } else if (on_gpu && !plan.triangular && plan.ordering != "natural") {
+    notes.push_back(
+        fmt::format("ordering {}: not used, since {} has no sweeps that depend on it", plan.ordering, plan.precond));
+    plan.ordering = "natural";
   }
 }
 
 void Solver::analyse(const CsrView& a) {
   Timer timer;
   Body& s = *body_;
-  s.analysed = s.factored = false;
+  s.analysed = s.factored = s.weighed = false;
   s.notes.clear();
   s.explanation.clear();
   s.rows = a.rows;
+  if (s.options.device == "auto" && s.on_gpu)
+    s.explanation.push_back(fmt::format("device {}: this machine has a GPU", s.engine->device()));
   const bool must_choose = s.options.solver == "auto" || s.options.precond == "auto";
-  const bool look_at_values = a.values && (must_choose || s.values_seen);
+  // Blocks are grown along strong couplings, where there are values to tell them by.
+  const bool blocks = s.on_gpu && (s.options.ordering == "auto" || schedule::is_block_ordering(s.options.ordering));
+  const bool look_at_values = a.values && (must_choose || s.values_seen || blocks);
   const solver::Facts facts = s.engine->look(a, look_at_values);
   if (must_choose && a.rows > 0 && !a.values)
     throw Error("the matrix has no values: name solver and preconditioner to analyse a pattern alone");
   s.choose(a, facts.symmetry, facts.diagonal);
-  s.pattern = sparse::pattern_hash(exec::Host(s.options.threads), a);
+  s.pattern = facts.pattern;
 
   // Orderings and levels are those of the pattern of A + A^T; where A's pattern is symmetric, A serves as it is, but
   // for the orderings that are made on the host and want no diagonal.
-  const bool made_here = s.plan.ordering != "natural" && !(s.on_gpu && schedule::is_block_ordering(s.plan.ordering));
+  const bool made_here = s.plan.ordering != "natural" && !schedule::is_block_ordering(s.plan.ordering);
   const bool need_graph = s.plan.triangular ? !facts.symmetry.pattern || made_here : made_here && !s.on_gpu;
   const CsrMatrix graph = need_graph ? sparse::adjacency(a) : CsrMatrix{};
   s.engine->analyse(a, need_graph ? graph.view() : a, s.plan);
   if (s.plan.triangular) s.explanation.push_back(s.engine->shape());
+  const std::string& asked = s.options.triangular;
+  if (s.on_gpu && s.plan.triangular && schedule::is_block_ordering(s.plan.ordering) && asked != "auto" &&
+      asked != "level-set")
+    s.notes.push_back(fmt::format("triangular {}: not used, since coloured blocks are swept colour by colour", asked));
   s.analysed = true;
   ++s.counts.analyses;
   s.seconds = {timer.seconds(), 0, 0};
@@ -213,6 +243,24 @@ void Solver::setup(const CsrView& a) {
     throw;
   }
   s.values_seen = false;
+}
+
+constexpr Index few_launches = 6;  // of an application: a lattice's, where sweeps cost little more than products
+
+/// On a GPU sweeps can cost so much beside products that they do not pay, few as the iterations become. Both are timed;
+/// how many iterations DILU saves is not known beforehand: two thirds to seven tenths, on the systems tried.
+bool Solver::Body::prefers_jacobi() {
+  constexpr double worth = 3.0;               // times that an iteration may take as long as Jacobi's
+  constexpr double words = 19, rate = 3.5e9;  // of an iteration's vectors a row; bytes a millisecond
+  const solver::Costs c = engine->costs();
+  if (c.product <= 0 || c.application <= 0) return false;
+  const double vectors = words / 2 * sizeof(double) * rows / rate + 0.01;
+  const double ratio = (c.product + c.application + vectors) / (c.product + vectors);
+  explanation.push_back(
+      fmt::format("an iteration with {} takes {:.1f} times as long as one with jacobi ({:.3f} ms for its "
+                  "sweeps, {:.3f} for a product)",
+                  plan.precond, ratio, c.application, c.product));
+  return ratio > worth;
 }
 
 void Solver::factor(const CsrView& a) {
@@ -237,6 +285,18 @@ void Solver::factor(const CsrView& a) {
       s.engine->replace_preconditioner(next);
     }
   }
+  if (may_replace && s.on_gpu && s.plan.triangular && s.options.ordering == "auto" && !s.weighed &&
+      s.engine->launches() > few_launches) {
+    s.weighed = true;
+    if (s.prefers_jacobi()) {
+      s.explanation.push_back("preconditioner jacobi: its iterations are cheap enough to be more");
+      s.plan.precond = "jacobi";
+      s.plan.ordering = "natural";
+      s.plan.triangular = false;
+      s.engine->analyse(a, a, s.plan);
+      s.engine->factor(a, s.values_seen);
+    }
+  }
   s.factored = true;
   ++s.counts.factorisations;
   s.seconds.factor = timer.seconds();
@@ -249,10 +309,9 @@ Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* mo
   const auto n = std::size_t(s.rows);
   if (b.size() != n) throw Error(fmt::format("the right-hand side has {} entries and the matrix {} rows", b.size(), n));
   if (x.size() != n) throw Error(fmt::format("the initial guess has {} entries and the matrix {} rows", x.size(), n));
-  require_finite(b, "the right-hand side");
-  require_finite(x, "the initial guess");
-  double largest = 0;
-  for (double v : b) largest = std::max(largest, std::abs(v));
+  const exec::Host host(s.options.threads);
+  const double largest = largest_of(host, b, "the right-hand side");
+  const double largest_guess = largest_of(host, x, "the initial guess");
   if (largest > 0 && largest < 1e-150)
     throw Error(
         fmt::format("the largest entry of the right-hand side is {:.1e}: squares of such numbers are zero; scale "
@@ -260,11 +319,11 @@ Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* mo
                     largest));
 
   // A x = 0 is met by x = 0 alone, and no relative tolerance says when something else is near enough.
-  const bool zero = s.options.norm == Norm::true2 && std::all_of(b.begin(), b.end(), [](double v) { return v == 0; });
+  const bool zero = s.options.norm == Norm::true2 && largest == 0;
   if (zero) std::fill(x.begin(), x.end(), 0.0);
 
   Monitor own;
-  krylov::Outcome out = s.engine->solve(b, x, monitor ? *monitor : own);
+  krylov::Outcome out = s.engine->solve(b, x, zero || largest_guess == 0, monitor ? *monitor : own);
   ++s.counts.solves;
   Result r;
   r.status = out.status;

@@ -27,6 +27,8 @@ class DeviceSystem {
   precond::Context<exec::Cuda> context(triangular::Strategy strategy) const;
   const std::shared_ptr<const sparse::SlicedPattern>& pattern() const { return pattern_; }
   const sparse::SlicedMatrix<T>& matrix() const { return matrix_; }
+  /// Of an application in coloured blocks; 0 for other layouts.
+  Index launches() const { return plan_ && plan_->layout->blocks ? 2 * plan_->levels() - 1 : 0; }
   const std::string& shape() const { return shape_; }
   std::size_t bytes() const;
 

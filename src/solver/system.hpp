@@ -29,7 +29,8 @@ class System {
   /// Throws krilu::Error where a is no valid square matrix.
   Facts look(const CsrView& a, bool values) {
     require_valid(a);
-    return {sparse::symmetry(a), values ? sparse::diagonal_facts(a) : sparse::DiagonalFacts{}};
+    return {sparse::symmetry(a), values ? sparse::diagonal_facts(a) : sparse::DiagonalFacts{},
+            sparse::pattern_hash(exec::Host(ex_.threads()), a)};
   }
 
   /// graph: the pattern of A + A^T; a itself where its pattern is symmetric.
@@ -54,6 +55,7 @@ class System {
   }
   const std::shared_ptr<const sparse::SplitPattern>& pattern() const { return pattern_; }
   const sparse::SplitMatrix<T>& matrix() const { return matrix_; }
+  Index launches() const { return 0; }
   /// What the analysis found, for people.
   const std::string& shape() const { return shape_; }
   std::size_t bytes() const {

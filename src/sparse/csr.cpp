@@ -179,19 +179,14 @@ Index bandwidth(const CsrView& a) {
 }
 
 std::uint64_t pattern_hash(const exec::Host& host, const CsrView& a) {
-  // A sum of scrambled (row, position in row, column): order-free, so threads may form it in any order.
-  std::atomic<std::uint64_t> total{std::uint64_t(a.rows) * 0x9e3779b97f4a7c15u};
+  std::atomic<std::uint64_t> total{0};
   host.for_each_range(std::size_t(a.rows), [&](Index begin, Index end) {
     std::uint64_t sum = 0;
     for (Index i = begin; i < end; ++i)
-      for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
-        std::uint64_t z = (std::uint64_t(std::uint32_t(i)) << 32 | std::uint32_t(a.columns[k])) + 0x9e3779b97f4a7c15u;
-        z = (z ^ (z >> 29)) * 0xbf58476d1ce4e5b9u;
-        sum += z ^ (z >> 32);
-      }
+      for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) sum += scrambled(i, a.columns[k]);
     total += sum;
   });
-  return total;
+  return pattern_hash_of(a.rows, total);
 }
 
 }  // namespace krilu::sparse

@@ -26,6 +26,7 @@ struct Found {
   int offsets_bad = 0, columns_bad = 0, pattern_differs = 0, values_differ = 0;
   Index first_bad = none, first_not_finite = none;
   Index missing = 0, zero = 0, negative = 0;
+  unsigned long long hash = 0;
 };
 
 __global__ void check_offsets(CsrView a, Offset nnz, Found* found) {
@@ -55,10 +56,12 @@ __device__ bool row_is_finite(const CsrView& a, Index i) {
 __global__ void look(CsrView a, Found* found) {
   const Index i = Index(blockIdx.x * blockDim.x + threadIdx.x);
   bool negative = false;
+  unsigned long long hash = 0;
   if (i < a.rows && !found->offsets_bad && !found->columns_bad) {
     bool have = false, zero = false;
     for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
       const Index j = a.columns[k];
+      hash += scrambled(i, j);
       if (j == i) {
         have = true;
         zero = a.values && a.values[k] == 0;
@@ -76,6 +79,8 @@ __global__ void look(CsrView a, Found* found) {
     if (!have || zero) atomicMin(&found->first_bad, i);
     if (a.values && !row_is_finite(a, i)) atomicMin(&found->first_not_finite, i);
   }
+  for (int offset = 16; offset > 0; offset /= 2) hash += __shfl_xor_sync(0xffffffffu, hash, offset);
+  if (threadIdx.x % 32 == 0) atomicAdd(&found->hash, hash);
   const unsigned warp = __ballot_sync(0xffffffffu, negative);
   if (threadIdx.x % 32 == 0 && warp) atomicAdd(&found->negative, __popc(warp));
 }
@@ -124,12 +129,13 @@ CsrFacts facts(const exec::Cuda& space, const DeviceCsr& a) {
   space.copy_out(&found, there, 1);
   out.valid = !found.offsets_bad && !found.columns_bad;
   out.symmetry.pattern = !found.pattern_differs;
-  out.symmetry.values = !found.pattern_differs && !found.values_differ;
+  out.symmetry.values = a.values.size() > 0 && !found.pattern_differs && !found.values_differ;
   out.diagonal.missing = found.missing;
   out.diagonal.zero = found.zero;
   out.diagonal.negative = found.negative;
   out.diagonal.first_bad = known(found.first_bad);
   out.first_not_finite = known(found.first_not_finite);
+  out.pattern_hash = pattern_hash_of(a.rows, found.hash);
   return out;
 }
 

@@ -84,15 +84,10 @@ __global__ void permute(CsrView a, const Index* row, const Index* place, Permute
 /// The shape of slice s in one triangle.
 __device__ Slice shape_of(const Index* slice_row, Index s, const Index* length, const Offset* start, int lanes_log2) {
   const Index first = slice_row[s], last = slice_row[s + 1];
-  Index widest = 0, narrowest = 1 << 30;
-  for (Index p = first; p < last; ++p) {
-    widest = max(widest, length[p]);
-    narrowest = min(narrowest, length[p]);
-  }
+  Index widest = 0;
+  for (Index p = first; p < last; ++p) widest = max(widest, length[p]);
   const Index lanes = 1 << lanes_log2;
-  const bool even = widest == narrowest && widest % lanes == 0;
-  return {first, start[first],
-          Slice::shaped(last - first, lanes_log2, even, std::uint32_t((widest + lanes - 1) / lanes)), 1};
+  return {first, start[first], Slice::shaped(last - first, lanes_log2, std::uint32_t((widest + lanes - 1) / lanes)), 1};
 }
 
 __global__ void shape(Index slices, const Index* slice_row, const Index* lower, const Index* upper, Permuted p,
@@ -114,6 +109,17 @@ __global__ void shape(Index slices, const Index* slice_row, const Index* lower, 
   if (widest > shapes->widest) atomicMax(&shapes->widest, widest);
 }
 
+/// How many entries each lane has: a warp a slice.
+__global__ void count_lanes(Index slices, const Slice* slice, const Index* length, std::uint8_t* count) {
+  const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / 32);
+  if (s >= slices) return;
+  const int lane = int(threadIdx.x % 32), lanes_log2 = slice[s].lanes_log2(), q = lane >> lanes_log2;
+  int n = 0;
+  if (q < slice[s].rows())
+    n = (length[slice[s].row + q] - (lane & ((1 << lanes_log2) - 1)) + (1 << lanes_log2) - 1) >> lanes_log2;
+  count[std::size_t(s) * 32 + unsigned(lane)] = std::uint8_t(min(n, 255));
+}
+
 /// A warp a slice: its entries in the sequence in which they will be read.
 __global__ void fill_slices(SlicedPatternView v, Permuted p, bool blocks, Index* lower_column, Offset* lower_source,
                             Index* upper_column, Offset* upper_source) {
@@ -122,7 +128,7 @@ __global__ void fill_slices(SlicedPatternView v, Permuted p, bool blocks, Index*
   if (s >= v.slices) return;
   const Slice sl = v.lower.slice[s], su = v.upper.slice[s];
   const Index last = sl.row + sl.rows();
-  Lane l = open_lane(v.lower, sl, lane);
+  Lane l = open_lane(v.lower, s, sl, lane);
   for (int k = 0; k < sl.width(); ++k) {
     const Offset at = step(l, k, lane);
     if (k >= l.count) continue;
@@ -131,7 +137,7 @@ __global__ void fill_slices(SlicedPatternView v, Permuted p, bool blocks, Index*
     lower_column[at] = blocks && c >= sl.row ? ~(c - sl.row) : c;
     lower_source[at] = p.lower_source[from];
   }
-  Lane u = open_lane(v.upper, su, lane);
+  Lane u = open_lane(v.upper, s, su, lane);
   for (int k = 0; k < su.width(); ++k) {
     const Offset at = step(u, k, lane);
     if (k >= u.count) continue;
@@ -183,7 +189,7 @@ __global__ void inner_steps(Index slices, Slice* lower_slice, Slice* upper_slice
     depth = max(depth, __shfl_xor_sync(full, depth, offset));
     widest = max(widest, __shfl_xor_sync(full, widest, offset));
   }
-  if (mine) inner[row] = std::uint8_t(step_of[lane]);
+  inner[std::size_t(s) * 32 + unsigned(lane)] = std::uint8_t(step_of[lane]);
   if (lane == 0) {
     lower_slice[s].inner = upper_slice[s].inner = depth;
     if (depth > shapes->most_inner) atomicMax(&shapes->most_inner, depth);
@@ -258,13 +264,20 @@ SlicedPattern::SlicedPattern(const exec::Cuda& space, const DeviceCsr& a, std::s
     shape<<<blocks_for(count), 256, 0, space.stream()>>>(count, layout_->slice_row.data(), lower_length_.data(),
                                                          upper_length_.data(), permuted, layout_->blocks,
                                                          lower_slice_.data(), upper_slice_.data(), shapes_there.data());
+    lower_count_ = space.allocate<std::uint8_t>(std::size_t(count) * 32);
+    upper_count_ = space.allocate<std::uint8_t>(std::size_t(count) * 32);
+    const unsigned warps = blocks_for(std::int64_t(count) * 32);
+    count_lanes<<<warps, 256, 0, space.stream()>>>(count, lower_slice_.data(), lower_length_.data(),
+                                                   lower_count_.data());
+    count_lanes<<<warps, 256, 0, space.stream()>>>(count, upper_slice_.data(), upper_length_.data(),
+                                                   upper_count_.data());
     launched("shaping slices");
     fill_slices<<<blocks_for(std::int64_t(count) * 32), 256, 0, space.stream()>>>(
         view(), permuted, layout_->blocks, lower_column_.data(), lower_source_.data(), upper_column_.data(),
         upper_source_.data());
     launched("filling slices");
     if (layout_->blocks) {
-      inner_ = space.allocate<std::uint8_t>(n);
+      inner_ = space.allocate<std::uint8_t>(std::size_t(count) * 32);
       inner_steps<<<blocks_for(std::int64_t(count) * 32), 256, 0, space.stream()>>>(
           count, lower_slice_.data(), upper_slice_.data(), permuted, inner_.data(), shapes_there.data());
       launched("finding the steps within blocks");
@@ -279,13 +292,14 @@ SlicedPattern::SlicedPattern(const exec::Cuda& space, const DeviceCsr& a, std::s
 SlicedPatternView SlicedPattern::view() const {
   return {rows_,
           layout_->slices,
-          {lower_slice_.data(), lower_column_.data(), lower_length_.data()},
-          {upper_slice_.data(), upper_column_.data(), upper_length_.data()},
+          {lower_slice_.data(), lower_column_.data(), lower_length_.data(), lower_count_.data()},
+          {upper_slice_.data(), upper_column_.data(), upper_length_.data(), upper_count_.data()},
           inner_.data()};
 }
 
 std::size_t SlicedPattern::bytes() const {
-  std::size_t b = layout_->bytes() + lower_slice_.bytes() + upper_slice_.bytes() + inner_.bytes();
+  std::size_t b = layout_->bytes() + lower_slice_.bytes() + upper_slice_.bytes() + inner_.bytes() +
+                  lower_count_.bytes() + upper_count_.bytes();
   for (const auto* a : {&lower_column_, &upper_column_, &lower_length_, &upper_length_, &lower_source_, &upper_source_,
                         &diagonal_source_})
     b += a->bytes();
@@ -301,40 +315,18 @@ __global__ void gather(std::size_t n, const Offset* source, const double* values
     out[k] = source[k] >= 0 ? T(values[source[k]]) : T(0);
 }
 
-/// The first `count` entries that a lane has in both triangles are asked for before any is used: a row of a stencil
-/// waits for memory once for its columns and values, and once for x.
+/// A warp a slice. Rows of stencils go through one round of each triangle, and the rounds do not wait for each other.
 template <bool of_residual, int count, class T>
 __global__ void __launch_bounds__(256) product_kernel(SlicedView<T> a, const T* b, const T* x, T* y) {
   const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / 32);
   if (s >= a.pattern.slices) return;
   const int lane = int(threadIdx.x % 32);
   const Slice sl = load_slice(a.pattern.lower.slice + s), su = load_slice(a.pattern.upper.slice + s);
-  Lane l = open_lane(a.pattern.lower, sl, lane), u = open_lane(a.pattern.upper, su, lane);
-  const auto where = [&](Index c) { return c < 0 ? sl.row + ~c : c; };
+  const Lane l = open_lane(a.pattern.lower, s, sl, lane), u = open_lane(a.pattern.upper, s, su, lane);
   T sum = 0;
-  if (l.row >= 0 && l.sub == 0) sum = a.diagonal[l.row] * x[l.row];
-  const int width = max(sl.width(), su.width());
-  for (int k = 0; k < width; k += count) {
-    Index c[2 * count];
-    T v[2 * count];
-#pragma unroll
-    for (int j = 0; j < count; ++j) {
-      const Offset at = step(l, k + j, lane);
-      const bool have = k + j < l.count;
-      c[j] = have ? __ldcs(a.pattern.lower.column + at) : ~0;
-      v[j] = have ? __ldcs(a.lower + at) : T(0);
-    }
-#pragma unroll
-    for (int j = 0; j < count; ++j) {
-      const Offset at = step(u, k + j, lane);
-      const bool have = k + j < u.count;
-      c[count + j] = have ? __ldcs(a.pattern.upper.column + at) : ~0;
-      v[count + j] = have ? __ldcs(a.upper + at) : T(0);
-    }
-#pragma unroll
-    for (int j = 0; j < 2 * count; ++j)
-      if (v[j] != T(0)) sum += v[j] * __ldg(x + where(c[j]));
-  }
+  if (l.row >= 0 && l.sub == 0) sum = __ldcs(a.diagonal + l.row) * __ldg(x + l.row);
+  add_triangle<count>(a.pattern.lower, a.lower, sl, l, lane, x, sum);
+  add_triangle<count>(a.pattern.upper, a.upper, su, u, lane, x, sum);
   sum = sum_over_lanes(sum, l.lanes_log2);
   if (l.row >= 0 && l.sub == 0) y[l.row] = of_residual ? b[l.row] - sum : sum;
 }
@@ -345,8 +337,10 @@ void product(const exec::Cuda& space, const SlicedView<T>& a, Index widest, cons
   const unsigned blocks = blocks_for(std::int64_t(a.pattern.slices) * 32);
   if (widest <= 3)
     product_kernel<of_residual, 3><<<blocks, 256, 0, space.stream()>>>(a, b, x, y);
+  else if (widest <= 6)
+    product_kernel<of_residual, 6><<<blocks, 256, 0, space.stream()>>>(a, b, x, y);
   else
-    product_kernel<of_residual, 5><<<blocks, 256, 0, space.stream()>>>(a, b, x, y);
+    product_kernel<of_residual, 8><<<blocks, 256, 0, space.stream()>>>(a, b, x, y);
   launched("launching a product");
 }
 

@@ -3,8 +3,9 @@
 // and 1, 4 or 32 lanes a row, by the rows' length. Its entries stand in the sequence in which the warp reads them: the
 // first entry of every lane that has one, then the second of every lane that has two, and so on. Reads are therefore
 // coalesced and nothing is padded, whatever the lengths; a ballot tells each lane its place (Walk). Entries of L stand
-// in the order of elimination, those of U in the opposite one, as the two sweeps meet them.
-// Cost of y = A x: 12 bytes a nonzero, 36 bytes a row and 32 a slice; 8 more a row where lengths differ within a slice.
+// in the order of elimination, those of U in the opposite one, as the two sweeps meet them. How many entries each lane
+// has stands in a byte at 32 s + lane, so that it is on its way together with the slice itself.
+// Cost of y = A x: 12 bytes a nonzero, 24 bytes a row and 96 a slice.
 #pragma once
 
 #include <cstdint>
@@ -20,31 +21,29 @@ namespace krilu::sparse {
 
 /// One slice of one triangle, read as 16 bytes.
 struct alignas(16) Slice {
-  Index row;     // its first row
-  Offset entry;  // its first entry
-  std::uint32_t
-      shape;    // rows - 1: 5 bits, log2 of lanes a row: 3, rows of equal length: 1, entries of the longest lane
-  Index inner;  // steps that its rows need one after another, where they depend on each other; else 1
+  Index row;            // its first row
+  Offset entry;         // its first entry
+  std::uint32_t shape;  // rows - 1: 5 bits, log2 of lanes a row: 3, entries of the longest lane: 24
+  Index inner;          // steps that its rows need one after another, where they depend on each other; else 1
 
-  static KRILU_INLINE std::uint32_t shaped(int rows, int lanes_log2, bool even, std::uint32_t width) {
-    return std::uint32_t(rows - 1) | std::uint32_t(lanes_log2) << 5 | std::uint32_t(even) << 8 | width << 9;
+  static KRILU_INLINE std::uint32_t shaped(int rows, int lanes_log2, std::uint32_t width) {
+    return std::uint32_t(rows - 1) | std::uint32_t(lanes_log2) << 5 | width << 8;
   }
   KRILU_INLINE int rows() const { return int(shape & 31) + 1; }
   KRILU_INLINE int lanes_log2() const { return int(shape >> 5 & 7); }
-  KRILU_INLINE bool even() const { return (shape >> 8 & 1) != 0; }
-  KRILU_INLINE int width() const { return int(shape >> 9); }
+  KRILU_INLINE int width() const { return int(shape >> 8); }
 };
 
 struct SlicedTriangle {
   const Slice* slice = nullptr;
   const Index* column = nullptr;
-  const Index* length = nullptr;  // of each row
+  const Index* length = nullptr;        // of each row
+  const std::uint8_t* count = nullptr;  // entries of each lane of each slice; 255: as many, or more
 };
 struct SlicedPatternView {
   Index rows = 0, slices = 0;
   SlicedTriangle lower, upper;
-  const std::uint8_t* inner =
-      nullptr;  // of each row: its step within its slice; null where slices are independent rows
+  const std::uint8_t* inner = nullptr;  // each lane's step within its slice; null where rows of a slice are independent
 };
 template <class T>
 struct SlicedView {
@@ -95,7 +94,7 @@ class SlicedPattern {
   exec::Array<Slice> lower_slice_, upper_slice_;
   exec::Array<Index> lower_column_, upper_column_, lower_length_, upper_length_;
   exec::Array<Offset> lower_source_, upper_source_, diagonal_source_;
-  exec::Array<std::uint8_t> inner_;
+  exec::Array<std::uint8_t> lower_count_, upper_count_, inner_;
 };
 
 template <class T>
@@ -153,17 +152,31 @@ __device__ __forceinline__ Slice load_slice(const Slice* s) {
   return {raw.x, raw.y, std::uint32_t(raw.z), raw.w};
 }
 
-__device__ __forceinline__ Lane open_lane(const SlicedTriangle& t, const Slice& s, int lane) {
+/// What a lane asks for first: two loads that nothing waits for until it is opened.
+struct Head {
+  Slice slice;
+  int count;
+};
+__device__ __forceinline__ Head load_head(const SlicedTriangle& t, Index s, int lane) {
+  return {load_slice(t.slice + s), int(__ldg(t.count + (std::size_t(s) * 32 + unsigned(lane))))};
+}
+
+__device__ __forceinline__ Lane open_lane(const SlicedTriangle& t, const Head& head, int lane) {
   Lane l;
-  l.lanes_log2 = s.lanes_log2();
+  const Slice& slice = head.slice;
+  l.lanes_log2 = slice.lanes_log2();
   const int q = lane >> l.lanes_log2;
   l.sub = lane & ((1 << l.lanes_log2) - 1);
-  l.next = s.entry;
-  if (q < s.rows()) {
-    l.row = s.row + q;
-    l.count = s.even() ? s.width() : (t.length[l.row] - l.sub + (1 << l.lanes_log2) - 1) >> l.lanes_log2;
+  l.next = slice.entry;
+  if (q < slice.rows()) {
+    l.row = slice.row + q;
+    l.count = head.count < 255 ? head.count : (t.length[l.row] - l.sub + (1 << l.lanes_log2) - 1) >> l.lanes_log2;
   }
   return l;
+}
+/// Slice s, as lane `lane` sees it.
+__device__ __forceinline__ Lane open_lane(const SlicedTriangle& t, Index s, const Slice& slice, int lane) {
+  return open_lane(t, Head{slice, int(__ldg(t.count + (std::size_t(s) * 32 + unsigned(lane))))}, lane);
 }
 
 /// Position of the lane's entry k, for k = 0, 1, 2, .. in turn; all lanes of the warp call it together.
@@ -180,6 +193,26 @@ __device__ __forceinline__ T sum_over_lanes(T sum, int lanes_log2) {
   for (int offset = 1 << lanes_log2 >> 1; offset > 0; offset >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
   return sum;
 }
+/// Adds up a lane's part of one triangle. `count` entries are asked for before any is used.
+template <int count, class T>
+__device__ __forceinline__ void add_triangle(const SlicedTriangle& t, const T* value, const Slice& slice, Lane l,
+                                             int lane, const T* x, T& sum) {
+  for (int k = 0; k < slice.width(); k += count) {
+    Index c[count];
+    T v[count];
+#pragma unroll
+    for (int j = 0; j < count; ++j) {
+      const Offset at = step(l, k + j, lane);
+      const bool have = k + j < l.count;
+      c[j] = have ? __ldcs(t.column + at) : ~0;
+      v[j] = have ? __ldcs(value + at) : T(0);
+    }
+#pragma unroll
+    for (int j = 0; j < count; ++j)
+      if (k + j < l.count) sum += v[j] * __ldg(x + (c[j] < 0 ? slice.row + ~c[j] : c[j]));
+  }
+}
+
 #endif
 
 }  // namespace krilu::sparse

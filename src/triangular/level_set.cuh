@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(128) wide_level(R r, const Index* list, Index 
   if (k >= end) return;
   const int me = int(threadIdx.x % 32);
   Pending<N, R> p;
-  p.open(r, list ? __ldg(list + k) : k, me);
+  p.open(r, sparse::load_head(r.triangle, list ? __ldg(list + k) : k, me), me);
   p.solve(r, Ready<typename R::Value>{}, false, me);
 }
 
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(narrow_threads<N>)
     const Index l = R::lower ? first + n : last - 1 - n;
     for (Index k = level[l] + warp; k < level[l + 1]; k += warps) {
       Pending<N, R> p;
-      p.open(r, list ? __ldg(list + k) : k, me);
+      p.open(r, sparse::load_head(r.triangle, list ? __ldg(list + k) : k, me), me);
       p.solve(r, Ready<typename R::Value>{}, false, me);
     }
     __syncthreads();

@@ -59,20 +59,23 @@ struct Pending {
   T value[N];
   T b = 0, d = 0;
 
-  __device__ __forceinline__ void open(const R& r, Index s, int me) {
-    slice = sparse::load_slice(r.triangle.slice + s);
-    lane = sparse::open_lane(r.triangle, slice, me);
+  __device__ __forceinline__ void open(const R& r, const sparse::Head& head, int me) {
+    slice = head.slice;
+    lane = sparse::open_lane(r.triangle, head, me);
     if (lane.row >= 0) {
-      b = r.b[lane.row];
-      if constexpr (R::form != Diagonal::unit && R::form != Diagonal::pivot) d = __ldg(r.d + lane.row);
+      b = __ldcs(r.b + lane.row);
+      if constexpr (R::form != Diagonal::unit && R::form != Diagonal::pivot) d = __ldcs(r.d + lane.row);
     }
     take(r, 0, me);
   }
   /// Entries k .. k+N-1 of the lane; column -1 where it has no more.
   __device__ __forceinline__ void take(const R& r, int k, int me) {
+    // Rows of one length and a lane each, as most are: places are plain arithmetic.
+    const bool even = __all_sync(0xffffffffu, lane.row < 0 || lane.count == slice.width());
+    const int lanes = slice.rows() << lane.lanes_log2;
 #pragma unroll
     for (int j = 0; j < N; ++j) {
-      const Offset at = sparse::step(lane, k + j, me);
+      const Offset at = even ? slice.entry + (k + j) * lanes + me : sparse::step(lane, k + j, me);
       const bool have = k + j < lane.count;
       column[j] = have ? __ldcs(r.triangle.column + at) : -1;
       value[j] = have ? r.entry(at) : T(0);

@@ -37,7 +37,7 @@ class WarpRunner {
   WarpRunner& operator=(const WarpRunner&) = delete;
 
   /// f over the lower triangle, then b over the upper one, b reading what f wrote: f.x is b.b, work space of the
-  /// caller's that holds nothing in between. f.x and b.x are distinct, but for coloured blocks.
+  /// caller's, and not b.x.
   template <class F, class B>
   void both(F f, B b) const {
     if (blocks()) return both_in_blocks(f, b);
@@ -161,7 +161,7 @@ class WarpRunner {
   void fill(double* x) const;
 
   template <class R>
-  void run(Strategy s, const R& r) const {
+  void run(Strategy s, R r) const {
     const Index width = R::form == Diagonal::pivot ? std::min<Index>(widest_, 8) : widest_;
     if (width <= 4)
       run_wide<4>(s, r);
@@ -198,38 +198,44 @@ class WarpRunner {
     exec::require_cuda(cudaGetLastError(), "launching a triangular sweep");
   }
 
+  /// f(entries at once, entries within a slice)
   template <class F>
-  void with_inner(const F& f) const {
-    if (widest_inner_ <= 4)
-      f(std::integral_constant<int, 4>{});
+  void with_shape(const F& f) const {
+    using std::integral_constant;
+    if (widest_ <= 4 && widest_inner_ <= 2)
+      f(integral_constant<int, 4>{}, integral_constant<int, 2>{});
+    else if (widest_inner_ <= 3)
+      f(integral_constant<int, 3>{}, integral_constant<int, 3>{});
     else if (widest_inner_ <= 8)
-      f(std::integral_constant<int, 8>{});
+      f(integral_constant<int, 4>{}, integral_constant<int, 8>{});
     else if (widest_inner_ <= 16)
-      f(std::integral_constant<int, 16>{});
+      f(integral_constant<int, 4>{}, integral_constant<int, 16>{});
     else
-      f(std::integral_constant<int, 32>{});
+      f(integral_constant<int, 4>{}, integral_constant<int, 32>{});
   }
-  static unsigned blocks_for(Index slices) { return (unsigned(slices) + 7) / 8; }
+  static unsigned blocks_for(Index slices) {
+    return (unsigned(slices) * 32 + block_sweep_threads - 1) / block_sweep_threads;
+  }
   template <class R>
   void launch_block(const R& r, Index begin, Index end) const {
-    with_inner([&](auto n) {
-      block_sweep<n.value><<<blocks_for(end - begin), 256, 0, space_.stream()>>>(r, inner_, begin, end);
+    with_shape([&](auto at_once, auto within) {
+      block_sweep<at_once.value, within.value>
+          <<<blocks_for(end - begin), block_sweep_threads, 0, space_.stream()>>>(r, inner_, begin, end);
     });
     exec::require_cuda(cudaGetLastError(), "launching a triangular sweep");
   }
   template <class F, class B>
-  void both_in_blocks(F f, B b) const {
-    f.x = b.x;  // in place: a colour reads only what is done
-    b.b = b.x;
-    const Index colours = plan_->levels();
+  void both_in_blocks(const F& f, const B& b) const {
+    const Index last = plan_->level.back();
     for_colours<true>([&](Index begin, Index end) {
-      if (end < plan_->level[std::size_t(colours)]) return launch_block(f, begin, end);
-      with_inner([&](auto n) {
-        block_turn<n.value><<<blocks_for(end - begin), 256, 0, space_.stream()>>>(f, b, inner_, begin, end);
+      if (end < last) return launch_block(f, begin, end);
+      with_shape([&](auto at_once, auto within) {
+        block_turn<at_once.value, within.value>
+            <<<blocks_for(end - begin), block_sweep_threads, 0, space_.stream()>>>(f, b, inner_, begin, end);
       });
     });
     for_colours<false>([&](Index begin, Index end) {
-      if (end < plan_->level[std::size_t(colours)]) launch_block(b, begin, end);
+      if (end < last) launch_block(b, begin, end);
     });
     exec::require_cuda(cudaGetLastError(), "launching a triangular sweep");
   }

@@ -28,17 +28,18 @@ __global__ void __launch_bounds__(128) sync_free_sweep(R r, const Index* list, I
     }
     return Index(__shfl_sync(0xffffffffu, t, 0));
   };
-  const auto slice_of = [&](Index k) {
+  const auto head_of = [&](Index k) {
     k = R::lower ? k : slices - 1 - k;
-    return list ? __ldg(list + k) : k;
+    return sparse::load_head(r.triangle, list ? __ldg(list + k) : k, me);
   };
+  const Waiting<typename R::Value> access;
   Pending<N, R> now, then;
   Index k = next();
-  if (k < slices) now.open(r, slice_of(k), me);
+  if (k < slices) now.open(r, head_of(k), me);
   while (k < slices) {
     k = next();
-    if (k < slices) then.open(r, slice_of(k), me);
-    now.solve(r, Waiting<typename R::Value>{}, true, me);
+    if (k < slices) then.open(r, head_of(k), me);
+    now.solve(r, access, true, me);
     now = then;
   }
 }

@@ -33,15 +33,24 @@ __global__ void __launch_bounds__(256) tiled_sweep(R r, const Index* tile_slice,
   const Index first = front.row, last = back.row + back.rows();
   const auto slice_of = [&](Index k) { return R::lower ? begin + k : begin + count - 1 - k; };
 
+  // Three slices on their way: one asked for, one with its entries asked for, one at work. A warp issues in order, so
+  // nothing that it is about to use may still be far away.
+  sparse::Head ahead;
   Pending<N, R> now, then;
+  const auto ask = [&](Index k) {
+    if (k < count) ahead = sparse::load_head(r.triangle, slice_of(k), me);
+  };
   Index k = warp;
-  if (k < count) now.open(r, slice_of(k), me);
+  ask(k);
+  if (k < count) now.open(r, ahead, me);
+  ask(k + warps);
   T* const x = reinterpret_cast<T*>(shared);
   for (Index i = Index(threadIdx.x); i < last - first; i += Index(blockDim.x)) x[i] = Awaited<T>::pattern();
   __syncthreads();
   const WaitingInTile<T> access{x, first, last};
   for (; k < count; k += warps) {
-    if (k + warps < count) then.open(r, slice_of(k + warps), me);
+    if (k + warps < count) then.open(r, ahead, me);
+    ask(k + 2 * warps);
     now.solve(r, access, true, me);
     now = then;
   }

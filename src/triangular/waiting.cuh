@@ -46,27 +46,40 @@ struct Ready {
   __device__ __forceinline__ void put(T* x, Index row, T v) const { __stcg(x + row, v); }
 };
 
+/// Looks at cells until all that `here` picks are there; a look asks for all that are missing at once.
+template <int N, class T, class Here, class Load>
+__device__ __forceinline__ void await_cells(T (&out)[N], const Here& here, const Load& load) {
+  bool missing[N];
+#pragma unroll
+  for (int j = 0; j < N; ++j) missing[j] = here(j);
+  for (int looks = 0;; ++looks) {
+    bool ready = true;
+#pragma unroll
+    for (int j = 0; j < N; ++j)
+      if (missing[j]) out[j] = load(j);
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      missing[j] = missing[j] && Awaited<T>::is(out[j]);
+      ready &= !missing[j];
+    }
+    if (ready) return;
+    if (looks > most_looks) __trap();
+  }
+}
+
 /// Waits for cells in device memory.
 template <class T>
 struct Waiting {
   template <int N>
   __device__ __forceinline__ void fetch(const T* x, const Index (&c)[N], T (&out)[N]) const {
-    for (int looks = 0;; ++looks) {
-      bool ready = true;
-#pragma unroll
-      for (int j = 0; j < N; ++j)
-        if (c[j] >= 0) out[j] = Awaited<T>::load(x + c[j]);
-#pragma unroll
-      for (int j = 0; j < N; ++j)
-        if (c[j] >= 0) ready &= !Awaited<T>::is(out[j]);
-      if (ready) return;
-      if (looks > most_looks) __trap();
-    }
+    await_cells(
+        out, [&](int j) { return c[j] >= 0; }, [&](int j) { return Awaited<T>::load(x + c[j]); });
   }
   __device__ __forceinline__ void put(T* x, Index row, T v) const { Awaited<T>::store(x + row, v); }
 };
 
-/// Waits for cells of the own tile in shared memory, and for others in device memory.
+/// Waits for cells of the own tile in shared memory, and for others in device memory. The others first: as long as one
+/// of them is looked at, each look takes as long as a trip to the second-level cache.
 template <class T>
 struct WaitingInTile {
   volatile T* tile;  // cells of rows first .. last-1
@@ -74,17 +87,10 @@ struct WaitingInTile {
 
   template <int N>
   __device__ __forceinline__ void fetch(const T* x, const Index (&c)[N], T (&out)[N]) const {
-    for (int looks = 0;; ++looks) {
-      bool ready = true;
-#pragma unroll
-      for (int j = 0; j < N; ++j)
-        if (c[j] >= 0) out[j] = c[j] >= first && c[j] < last ? tile[c[j] - first] : Awaited<T>::load(x + c[j]);
-#pragma unroll
-      for (int j = 0; j < N; ++j)
-        if (c[j] >= 0) ready &= !Awaited<T>::is(out[j]);
-      if (ready) return;
-      if (looks > most_looks) __trap();
-    }
+    const auto inside = [&](int j) { return unsigned(c[j] - first) < unsigned(last - first); };
+    await_cells(
+        out, [&](int j) { return c[j] >= 0 && !inside(j); }, [&](int j) { return Awaited<T>::load(x + c[j]); });
+    await_cells(out, inside, [&](int j) { return tile[c[j] - first]; });
   }
   __device__ __forceinline__ void put(T* x, Index row, T v) const {
     if (Awaited<T>::is(v)) v = __longlong_as_double(0x7ff8000000000000ll);

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 COMMAND = None
 BANNER = "%%MatrixMarket matrix coordinate real general\n"
@@ -37,6 +38,27 @@ def unsymmetric(n):
     for i in range(n - 1):
         entries[i, i + 1] = -0.5
     return entries
+
+
+def five_points(nx, ny):
+    """An unsymmetric five-point stencil."""
+    entries = {}
+    for i in range(nx * ny):
+        entries[i, i] = 4.02
+        for step, inside, value in ((-nx, i >= nx, -1.3), (-1, i % nx > 0, -1.1), (1, i % nx < nx - 1, -0.9),
+                                    (nx, i < nx * (ny - 1), -0.7)):
+            if inside:
+                entries[i, i + step] = value
+    return entries
+
+
+def rows_in_levels(n, entries):
+    """Of the lower triangle: a row's level is one above the highest of those it depends on."""
+    level = [0] * n
+    for i, j in sorted(entries):
+        if j < i:
+            level[i] = max(level[i], level[j] + 1)
+    return [level.count(l) for l in range(max(level) + 1)]
 
 
 def matrix_text(n, entries):
@@ -386,6 +408,35 @@ class Interrupt(Case):
         self.assertNotIn("jacobi ", out)
 
 
+    def test_bench_leaves_what_was_measured(self):
+        self.write("apache2.mtx", matrix_text(40, unsymmetric(40)))
+        for delay in (1, 4, 12):
+            process = subprocess.Popen([COMMAND, "bench", "dilu-paper", "--matrices", ".", "--only",
+                                        "apache2,atmosmodd", "--device", "host", "--threads", "1", "--repeat", "100",
+                                        "--json", "r.json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       universal_newlines=True, cwd=self.folder)
+            time.sleep(delay)
+            self.assertIsNone(process.poll(), "it was to take longer")
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=120)
+            self.assertEqual((process.returncode, err), (3, ""), out)
+            report = self.json_of(self.path("r.json"))
+            if "dilu_cpu" in report["rows"][0]["runs"]:
+                break
+        else:
+            self.fail("the first matrix was never done")
+        self.assertTrue(report["interrupted"])
+        self.assertIn("Interrupted: what was measured until then is above.", out)
+        small, large = report["rows"]
+        self.assertEqual((small["source"], small["from"]), ("file", "apache2.mtx"))
+        self.assertEqual(small["runs"]["dilu_levels"]["status"], "converged")
+        self.assertEqual((large["source"], large["from"]), ("generated", "gen:convdiff3d:148x148x58"))
+        self.assertNotIn("dilu_cpu", large["runs"])
+        self.assertIn("atmosmodd (gen)", out)
+        self.assertIn("gen:convdiff3d:148x148x58 stands for it", out)
+        self.assertIn("`tools/fetch-matrices --to FOLDER atmosmodd`", out)
+
+
 class Info(Case):
     def test_numbers(self):
         out = self.good("info", "gen:convdiff2d:12x7", "--json", "i.json")
@@ -468,6 +519,129 @@ class Compare(Case):
             self.assertIn(word, data)
 
 
+class Bench(Case):
+    def line(self, text, title, matrix):
+        """The cells of the matrix's line in the table under the title."""
+        table = text.split("\n## " + title, 1)[1].split("\n## ", 1)[0]
+        lines = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("|")]
+        self.assertEqual({len(cells) for cells in lines}, {len(lines[0])})
+        found = [[cell.strip() for cell in cells] for cells in lines if cells[0].strip() == matrix]
+        self.assertEqual(len(found), 1, table)
+        return found[0]
+
+    def test_the_dilu_paper(self):
+        systems = {"apache2": (five_points(12, 9), 108), "cage13": (unsymmetric(50), 50)}
+        for name, (entries, n) in systems.items():
+            self.write(name + ".mtx", matrix_text(n, entries))
+        self.write("atmosmodd.mtx.gz", gzip.compress(matrix_text(30, poisson(30)).encode()))
+        arguments = ["bench", "dilu-paper", "--only", "cage13,G3_circuit,apache2,atmosmodd", "--device", "host",
+                     "--threads", "1", "--repeat", "2", "--json", "r.json", "--markdown", "t.md"]
+        with mock.patch.dict(os.environ, {"KRILU_MATRICES": self.folder}):
+            out = self.good(*arguments)
+        with open(self.path("t.md")) as f:
+            text = f.read()
+        self.assertEqual(out[:len(text)], text)
+        report = self.json_of(self.path("r.json"))
+        command = "krilu " + " ".join(arguments)
+        self.assertEqual(report["command"], command)
+        self.assertIn("`%s`" % command, text)
+        self.assertEqual(report["machine"]["device"], "host")
+        self.assertEqual(report["rules"], {"solver": "bicgstab", "rhs": "uniform01:1", "rtol": 1e-8,
+                                           "max_iterations": 500, "repeat": 2})
+        self.assertFalse(report["interrupted"])
+        rows = {row["matrix"]: row for row in report["rows"]}
+        self.assertEqual(list(rows), ["apache2", "atmosmodd", "cage13", "G3_circuit"])  # as the paper has them
+        self.assertEqual({name: row["source"] for name, row in rows.items()},
+                         {"apache2": "file", "atmosmodd": "file", "cage13": "file", "G3_circuit": "missing"})
+        self.assertIn("Missing: G3_circuit.", text)
+        self.assertIn("`tools/fetch-matrices --to FOLDER G3_circuit`", text)
+
+        for name, (entries, n) in systems.items():
+            row = rows[name]
+            runs = row["runs"]
+            self.assertEqual((row["rows"], row["nnz"]), (n, len(entries)))
+            self.assertEqual(row["levels"]["rows_per_level"], rows_in_levels(n, entries))
+            self.assertIn("not the paper's matrix: %d rows" % n, text)
+            for key in ("none", "dilu_levels", "dilu_free", "dilu_cpu", "ilu_levels", "choice"):
+                self.assertEqual(runs[key]["status"], "converged", key)
+                self.assertLessEqual(runs[key]["relative_residual"], 1e-8)
+                self.assertEqual(len(runs[key]["each"]), 1 if key == "none" else 2)
+            self.assertEqual(runs["ilu_free"]["iterations"], 0)  # set-up alone
+            self.assertEqual(runs["dilu_levels"]["triangular"], "level-set")
+            self.assertEqual(runs["dilu_free"]["triangular"], "sync-free")
+            self.assertEqual(runs["dilu_cpu"]["triangular"], "serial")
+            iterations = runs["dilu_levels"]["iterations"]
+            self.assertEqual(runs["none_as_long"]["iterations"], min(iterations, runs["none"]["iterations"]))
+            for key in ("none", "dilu_levels", "ilu_levels"):  # Figure 6
+                self.assertEqual(len(runs[key]["history"]), runs[key]["iterations"] + 1)
+
+            middle = {part: sum(each[part] for each in runs["dilu_levels"]["each"]) / 2
+                      for part in ("analyse", "factor", "solve")}
+            paper = {"apache2": ("74.16", "500", "15.39", "15.47", "122.3"),
+                     "cage13": ("62.02", "7", "0.1203", "0.135", "201.5")}[name]
+            cells = self.line(text, "Table 2", name)
+            self.assertEqual(cells[1:3], [paper[0], "%.4g" % (1e3 * middle["factor"])])
+            cells = self.line(text, "Table 3", name)
+            self.assertEqual(cells[1:3] + cells[7:9], [paper[1], str(iterations), paper[2], "%.4g" % middle["solve"]])
+            self.assertEqual(self.line(text, "Table 4", name)[5], paper[4])
+            cells = self.line(text, "Table 5", name)
+            self.assertEqual(cells[3], paper[3])
+            self.assertAlmostEqual(float(cells[4]) / sum(middle.values()), 1, delta=1e-3)
+            cells = self.line(text, "Figure 7", name)
+            self.assertEqual(cells[1], str(len(rows_in_levels(n, entries))))
+        self.assertEqual(rows["cage13"]["paper"]["solve_s"]["cpu"], 0.393182)
+
+    def test_json_alone_on_standard_output(self):
+        self.write("cage13.mtx", matrix_text(20, unsymmetric(20)))
+        report = json.loads(self.good("bench", "dilu-paper", "--only", "cage13", "--matrices", ".", "--device",
+                                      "emulated", "--repeat", "1", "--threads", "1", "--json", "-"))
+        self.assertEqual(report["machine"]["device"], "emulated")
+        runs = report["rows"][0]["runs"]
+        self.assertEqual((runs["dilu_levels"]["device"], runs["dilu_cpu"]["device"]), ("emulated", "host"))
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
+    def test_figures(self):
+        self.write("cage13.mtx", matrix_text(63, five_points(9, 7)))
+        self.write("ASIC_320ks.mtx", matrix_text(30, poisson(30)))  # a row a level, on a logarithmic axis
+        self.write("apache2.mtx", matrix_text(3, {(i, i): 1.0 for i in range(3)}))  # one level
+        out = self.good("bench", "dilu-paper", "--only", "cage13,ASIC_320ks,apache2", "--matrices", self.folder,
+                        "--device", "host", "--repeat", "1", "--threads", "1", "--plot", "out")
+        for name in ("out-fig6.png", "out-fig7.png"):
+            self.assertIn(name, out)
+            self.assert_picture(self.path(name))
+
+    def test_one_that_fails_stands_alone(self):
+        zero = dict(unsymmetric(20))
+        zero[0, 0] = 0.0
+        self.write("apache2.mtx", "nothing")
+        self.write("offshore.mtx", matrix_text(20, zero))
+        done = self.refused("bench", "dilu-paper", "--only", "apache2,offshore", "--matrices", ".", "--device", "host",
+                            "--repeat", "1", "--threads", "1", "--json", "r.json", silent=False,
+                            words=["apache2.mtx:1", "not a Matrix Market file"])
+        self.assertIn("apache2.mtx (unreadable)", done.stdout)
+        self.assertIn("dilu: zero pivot in row 1", done.stdout)
+        runs = self.json_of(self.path("r.json"))["rows"][1]["runs"]
+        self.assertIn("zero pivot", runs["dilu_levels"]["error"])
+        self.assertIn("status", runs["none"])
+
+    def test_refusals(self):
+        with mock.patch.dict(os.environ):
+            os.environ.pop("KRILU_MATRICES", None)
+            self.refused("bench", words=["NAME is required"])
+            self.refused("bench", "dilu-papr", words=["unknown paper 'dilu-papr'", "'dilu-paper'"])
+            self.refused("bench", "x", words=["unknown paper 'x'", "one of dilu-paper"])
+            self.refused("bench", "dilu-paper", "--only", "cage31", words=["'cage31'", "'cage13'", "parabolic_fem"])
+            self.refused("bench", "dilu-paper", "--matrices", "nowhere", words=["--matrices nowhere", "no such folder"])
+            self.refused("bench", "dilu-paper", "--only", "apache2,cage13",
+                         words=["nothing to measure", "KRILU_MATRICES",
+                                "tools/fetch-matrices --to FOLDER apache2 cage13"])
+            self.refused("bench", "dilu-paper", "--only", "cage13", "--matrices", ".", words=["in the folder ."])
+            self.refused("bench", "dilu-paper", "--repeat", "0", words=["repeat"])
+            self.refused("bench", "dilu-paper", "--device", "hots", words=["unknown device 'hots'", "'host'"])
+            os.environ["KRILU_MATRICES"] = self.path("gone")
+            self.refused("bench", "dilu-paper", words=["KRILU_MATRICES is set to", "gone", "no such folder"])
+
+
 class Looks(Case):
     def outputs(self):
         skewed = dict(unsymmetric(60))
@@ -503,6 +677,10 @@ class Looks(Case):
             out = self.good(name, "--help")
             for word in ("MATRIX", "--json", "--plot", "--threads"):
                 self.assertIn(word, out)
+        self.assertIn("\n  bench ", top)
+        out = self.good("bench", "--help")
+        for word in ("dilu-paper", "--json", "--markdown", "--plot", "--only", "\nExample: krilu bench dilu-paper"):
+            self.assertIn(word, out)
         self.assertIn("--output", self.good("solve", "--help"))
         self.assertRegex(self.good("--version"), r"^krilu \d+\.\d+\.\d+\n$")
 

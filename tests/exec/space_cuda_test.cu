@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "exec/cuda.cuh"
+#include "support/gpu.cuh"
 
 namespace krilu::exec {
 
@@ -97,6 +98,7 @@ std::vector<int> covered(const Cuda& ex, std::size_t n) {
 namespace {
 
 TEST(CudaSpace, ForEachAndRangesCoverEverySizeOnce) {
+  KRILU_REQUIRE_GPU();
   const Cuda ex;
   for (std::size_t n : {1u, 31u, 255u, 256u, 257u, 100000u}) {
     const auto a = ex.allocate<double>(n);
@@ -109,6 +111,7 @@ TEST(CudaSpace, ForEachAndRangesCoverEverySizeOnce) {
 }
 
 TEST(CudaSpace, SumsAreRightAndTheSameOnEveryRun) {
+  KRILU_REQUIRE_GPU();
   const Cuda ex;
   for (std::size_t n : {1u, 255u, 256u, 257u, 1000003u}) {
     const auto a = ex.allocate<double>(n);
@@ -130,6 +133,7 @@ TEST(CudaSpace, SumsAreRightAndTheSameOnEveryRun) {
 }
 
 TEST(CudaSpace, ColumnsAreSummedUpToTheCountOnTheDevice) {
+  KRILU_REQUIRE_GPU();
   const Cuda ex;
   const Index n = 5000;
   const auto t = column_sums(ex, n, 31, 7);
@@ -137,6 +141,7 @@ TEST(CudaSpace, ColumnsAreSummedUpToTheCountOnTheDevice) {
 }
 
 TEST(CudaSpace, LoopsAndBranchesNestWithoutTheHost) {
+  KRILU_REQUIRE_GPU();
   const Cuda ex;
   const long before = ex.synchronisations();
   const auto state = collatz(ex, 27);

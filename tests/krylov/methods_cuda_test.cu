@@ -14,9 +14,9 @@
 #include "krylov/cg.hpp"
 #include "krylov/driver.hpp"
 #include "krylov/gmres.hpp"
+#include "precond/factors.cuh"
 #include "precond/jacobi.hpp"
-#include "schedule/row_order.hpp"
-#include "sparse/split_cuda.cuh"
+#include "support/sliced_matrix.cuh"
 
 namespace krilu {
 namespace {
@@ -39,14 +39,12 @@ std::unique_ptr<krylov::Method<Cuda, double>> method_of(const std::string& name,
 Solved solve_on_gpu(const CsrMatrix& a, const std::vector<double>& b, const std::string& method, bool jacobi,
                     double rtol) {
   const Cuda ex;
-  const exec::Host host(2);
-  sparse::RowOrder order = schedule::by_windows(a, {});
-  for (Index i = 0; i < a.rows; ++i) order.rows[std::size_t(i)] = order.place[std::size_t(i)] = i;
-  const auto pattern = std::make_shared<const sparse::SplitPattern>(ex, host, a, order, sparse::cuda_height);
-  sparse::SplitMatrix<double> m = sparse::fill_values<double>(host, pattern, a, order);
-  for (auto* part : {&m.lower, &m.diagonal, &m.upper}) *part = sparse::to_space(ex, std::move(*part));
+  const test::SlicedOn on(ex, a, test::Rows::as_given);
+  EXPECT_EQ(on.plan->layout->row.size(), 0u) << "stencils have no long rows";
+  const auto& pattern = on.pattern;
+  const sparse::SlicedMatrix<double>& m = on.matrix;
   const sparse::SplitOperator<Cuda, double> A(ex, m);
-  const precond::Context<Cuda> context{ex, triangular::Strategy::serial, {}};
+  const precond::Context<Cuda> context{ex, triangular::Strategy::automatic, {}, on.plan, &on.there};
   std::unique_ptr<precond::Preconditioner<Cuda, double>> M;
   if (jacobi)
     M = std::make_unique<precond::Jacobi<Cuda, double>>(context, pattern);
@@ -72,6 +70,7 @@ Solved solve_on_gpu(const CsrMatrix& a, const std::vector<double>& b, const std:
 class Methods : public ::testing::TestWithParam<std::tuple<std::string, bool>> {};
 
 TEST_P(Methods, MatchTheHost) {
+  KRILU_REQUIRE_GPU();
   const auto [method, jacobi] = GetParam();
   for (const char* name : {"gen:poisson2d:70x50", "gen:convdiff2d:90x31", "gen:convdiff3d:40x40x40"}) {
     if (method == "cg" && std::string(name).find("poisson") == std::string::npos) continue;
@@ -80,6 +79,7 @@ TEST_P(Methods, MatchTheHost) {
     const std::vector<double> b = random_vector(std::size_t(a.rows), 3, -1, 1);
     const Solved gpu = solve_on_gpu(a, b, method, jacobi, 1e-9);
     Options o;
+    o.device = "host";
     o.solver = method;
     o.precond = jacobi ? "jacobi" : "none";
     o.restart = 20;
@@ -98,6 +98,7 @@ TEST_P(Methods, MatchTheHost) {
 }
 
 TEST_P(Methods, TheHostWaitsAFixedNumberOfTimes) {
+  KRILU_REQUIRE_GPU();
   const auto [method, jacobi] = GetParam();
   const CsrMatrix a = generate("gen:poisson2d:40x40");
   const std::vector<double> b = random_vector(std::size_t(a.rows), 3, -1, 1);

@@ -90,7 +90,7 @@ inline LongDense reordered(const CsrView& a, const schedule::Order& order) {
 class Reference {
  public:
   Reference(const std::string& name, const CsrView& a, const std::string& ordering = "natural", double shift = 0)
-      : order_(schedule::order_by_name(ordering, sparse::adjacency(a))) {
+      : order_(schedule::order_by_name(ordering, a, sparse::adjacency(a))) {
     if (order_.empty()) order_ = natural_order(a.rows);
     m_ = reordered(a, order_);
     const std::size_t n = m_.size();

@@ -88,7 +88,7 @@ TYPED_TEST(JacobiTest, WhatTheRegistrySaysIsSo) {
   const CsrMatrix a = grid(20, 20, true);
   for (const std::string& name : precond::names()) {
     const Factored<TypeParam> m(name, a);
-    EXPECT_EQ(m.precond().runner() != nullptr, precond::is_triangular(name)) << name;
+    EXPECT_EQ(m.precond().triangular().has_value(), precond::is_triangular(name)) << name;
     if (name != "none") {
       EXPECT_GE(m.precond().bytes(), 400 * sizeof(double)) << name;
     }

@@ -38,12 +38,12 @@ TEST(Orderings, ArePermutations) {
   matrices.push_back(none);
   for (std::size_t m = 0; m < matrices.size(); ++m) {
     const CsrMatrix graph = sparse::adjacency(matrices[m]);
-    EXPECT_TRUE(order_by_name("natural", graph).empty());
+    EXPECT_TRUE(order_by_name("natural", graph, graph).empty());
     for (const std::string& name : all_names) {
       SCOPED_TRACE(name + " of matrix " + std::to_string(m));
-      const Order order = order_by_name(name, graph);
+      const Order order = order_by_name(name, graph, graph);
       expect_permutation(order, graph.rows);
-      EXPECT_EQ(order_by_name(name, graph), order) << "the same graph gave another order";
+      EXPECT_EQ(order_by_name(name, graph, graph), order) << "the same graph gave another order";
       const Order rank = inverse(order);
       for (std::size_t k = 0; k < order.size(); ++k) ASSERT_EQ(rank[std::size_t(order[k])], Index(k));
     }
@@ -178,12 +178,13 @@ TEST(OrderingNames, AreKnownOrGetASentence) {
   for (const std::string& name : ordering_names()) EXPECT_EQ(refusal(name), "accepted");
   for (const std::string& name : all_names) EXPECT_EQ(refusal(name), "accepted");
   EXPECT_EQ(refusal("rmc"),
-            "unknown ordering 'rmc': did you mean 'rcm'? It is one of natural, rcm, multicolour, metis");
+            "unknown ordering 'rmc': did you mean 'rcm'? It is one of natural, rcm, multicolour, block-multicolour, "
+            "metis");
   for (const char* name : {"metis:", "metis:0", "metis:-3", "metis:4x", "metis: 4", "metis:1e3", "metis:99999999999"})
     EXPECT_EQ(refusal(name), std::string("ordering '") + name + "': PARTS in metis:PARTS is a whole number from 1");
   EXPECT_NE(refusal("metis4"), "accepted");
   EXPECT_NE(refusal(""), "accepted");
-  EXPECT_THROW(order_by_name("zigzag", grid(2, 2)), Error);
+  EXPECT_THROW(order_by_name("zigzag", grid(2, 2), grid(2, 2)), Error);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ TEST(ByLevels, KeepsTheSequenceOfRowsThatDependOnEachOther) {
         SCOPED_TRACE(m.name + ", " + ordering);
         const Index n = m.a.rows;
         const CsrMatrix graph = sparse::adjacency(m.a);
-        const schedule::Order order = schedule::order_by_name(ordering, graph);
+        const schedule::Order order = schedule::order_by_name(ordering, m.a, graph);
         const sparse::RowOrder rows = schedule::by_levels(exec::Host(threads), m.a, graph, order);
         expect_permutation(rows, n);
         const std::vector<Index> rank = order.empty() ? natural_order(n) : schedule::inverse(order);
@@ -70,7 +70,7 @@ TEST(ByLevels, KeepsTheSequenceOfRowsThatDependOnEachOther) {
 TEST(ByLevels, LevelsAreAsEarlyAsTheyMayBe) {
   // Each row of a level but the first reads some row of the level before: fewer levels there cannot be.
   const CsrMatrix a = random_matrix({.rows = 500, .per_row = 3, .seed = 85}), graph = sparse::adjacency(a);
-  const sparse::RowOrder rows = schedule::by_levels(exec::Host(2), a, graph, schedule::order_by_name("rcm", graph));
+  const sparse::RowOrder rows = schedule::by_levels(exec::Host(2), a, graph, schedule::order_by_name("rcm", a, graph));
   for (Index i = 0; i < a.rows; ++i) {
     const Index level = group_of(rows, rows.place[std::size_t(i)]);
     Index highest = -1;

@@ -108,7 +108,7 @@ struct SplitOn {
   }
   static sparse::RowOrder levels_of(const Space& on, const CsrView& a, const std::string& ordering) {
     const CsrMatrix adjacency = sparse::adjacency(a);
-    return schedule::by_levels(exec::Host(on.threads()), a, adjacency, schedule::order_by_name(ordering, adjacency));
+    return schedule::by_levels(exec::Host(on.threads()), a, adjacency, schedule::order_by_name(ordering, a, adjacency));
   }
 
   /// A vector in the caller's order, to the space in the solver's; and back.

@@ -103,7 +103,7 @@ Results solve(const SplitOn<exec::Host>& s, const SliceRunner& runner) {
 /// The same by substitution in the sequence of the ordering, from the caller's own matrix.
 Results reference(const CsrView& a, const std::string& ordering) {
   const auto n = std::size_t(a.rows);
-  schedule::Order order = schedule::order_by_name(ordering, sparse::adjacency(a));
+  schedule::Order order = schedule::order_by_name(ordering, a, sparse::adjacency(a));
   if (order.empty()) order = natural_order(a.rows);
   const schedule::Order rank = schedule::inverse(order);
   const Vectors v(n);
@@ -244,9 +244,9 @@ TEST(Chooser, IsRightWhileItTriesThenSettlesAndSaysWhatItSaw) {
   const std::vector<double> expected = dilu(runner_of(s, Strategy::serial));
   for (int trials : {1, 2, 5}) {
     const SliceRunner runner = runner_of(s, Strategy::automatic, {.narrow_rows = 1, .group_rows = 8, .trials = trials});
-    EXPECT_EQ(runner.seen(), "");
+    EXPECT_EQ(runner.report().seen, "");
     solve_lower<Diagonal::reciprocal>(runner, s.matrix.view(), d.data(), b.data(), s.in(v.b).data());
-    EXPECT_EQ(runner.seen(), "") << "single sweeps are no trials";
+    EXPECT_EQ(runner.report().seen, "") << "single sweeps are no trials";
     for (int k = 0; k < 3 * trials; ++k) {
       EXPECT_FALSE(runner.settled()) << "after " << k << " of " << trials << " trials each";
       EXPECT_EQ(runner.current(), Strategy::serial) << "what single sweeps run until then";
@@ -254,7 +254,7 @@ TEST(Chooser, IsRightWhileItTriesThenSettlesAndSaysWhatItSaw) {
     }
     EXPECT_TRUE(runner.settled());
     EXPECT_NE(runner.current(), Strategy::automatic);
-    const std::string seen = runner.seen();
+    const std::string seen = runner.report().seen;
     // The one that it settled on is the one that it saw to be the fastest.
     double best = 1e300, chosen = -1;
     for (Strategy strategy : strategies) {
@@ -267,7 +267,7 @@ TEST(Chooser, IsRightWhileItTriesThenSettlesAndSaysWhatItSaw) {
     }
     EXPECT_EQ(chosen, best) << seen;
     EXPECT_EQ(bits(dilu(runner)), bits(expected));
-    EXPECT_EQ(runner.seen(), seen) << "it times no more";
+    EXPECT_EQ(runner.report().seen, seen) << "it times no more";
   }
 }
 
@@ -276,7 +276,7 @@ TEST(Chooser, HasNothingToChooseOnOneThreadOrWhereItIsTold) {
   const SliceRunner alone = runner_of(s, Strategy::automatic);
   EXPECT_TRUE(alone.settled());
   EXPECT_EQ(alone.current(), Strategy::serial);
-  EXPECT_EQ(alone.seen(), "");
+  EXPECT_EQ(alone.report().seen, "");
   const SplitOn<exec::Host> two(exec::Host(2), grid(5, 5), "natural");
   for (Strategy strategy : strategies) {
     const SliceRunner told = runner_of(two, strategy);
@@ -294,7 +294,7 @@ TEST(StrategyNames, GoThereAndBack) {
   } catch (const Error& e) {
     EXPECT_STREQ(e.what(),
                  "unknown triangular strategy 'levelset': did you mean 'level-set'? It is one of auto, serial, "
-                 "level-set, sync-free");
+                 "level-set, sync-free, tiled");
   }
 }
 

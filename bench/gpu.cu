@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// krilu-bench-gpu: what krilu takes on a GPU, piece by piece and as whole solves. Pieces are timed as graphs of several
+// launches, so that the launch itself, which a solve does not pay, is left out; medians of 21. Whole solves are the
+// public Solver's in a process that has run before, medians of --repeat. The peers' figures come from
+// krilu-cusparse-peer on the same machine; bench/run-gpu runs both and joins them.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "krilu/io.hpp"
+#include "krilu/solver.hpp"
+#include "precond/factors.cuh"
+#include "schedule/blocks.hpp"
+#include "schedule/layout.cuh"
+
+namespace {
+
+using krilu::CsrMatrix;
+using krilu::Index;
+using krilu::exec::Cuda;
+using krilu::exec::require_cuda;
+using krilu::triangular::Diagonal;
+using krilu::triangular::Strategy;
+using nlohmann::json;
+using Times = std::vector<double>;
+
+double median(Times t) {
+  std::sort(t.begin(), t.end());
+  return t.empty() ? 0 : t[t.size() / 2];
+}
+
+/// Milliseconds of one call of `work`, which only launches: a graph of `times` calls, median of 21.
+double launched_ms(const Cuda& space, int times, const std::function<void()>& work) {
+  work();
+  space.synchronise();
+  cudaGraph_t graph;
+  cudaGraphExec_t ready;
+  require_cuda(cudaStreamBeginCapture(space.stream(), cudaStreamCaptureModeRelaxed), "recording");
+  for (int k = 0; k < times; ++k) work();
+  require_cuda(cudaStreamEndCapture(space.stream(), &graph), "recording");
+  require_cuda(cudaGraphInstantiate(&ready, graph, 0), "recording");
+  cudaEvent_t begin, end;
+  require_cuda(cudaEventCreate(&begin), "timing");
+  require_cuda(cudaEventCreate(&end), "timing");
+  Times t;
+  for (int k = 0; k < 24; ++k) {
+    require_cuda(cudaEventRecord(begin, space.stream()), "timing");
+    require_cuda(cudaGraphLaunch(ready, space.stream()), "timing");
+    require_cuda(cudaEventRecord(end, space.stream()), "timing");
+    require_cuda(cudaEventSynchronize(end), "timing");
+    float ms = 0;
+    require_cuda(cudaEventElapsedTime(&ms, begin, end), "timing");
+    if (k >= 3) t.push_back(ms / times);
+  }
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  cudaGraphExecDestroy(ready);
+  cudaGraphDestroy(graph);
+  return median(t);
+}
+
+/// Milliseconds of host time of one call that waits for the device; median of 9.
+double called_ms(const Cuda& space, const std::function<void()>& work) {
+  Times t;
+  for (int k = 0; k < 11; ++k) {
+    space.synchronise();
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    space.synchronise();
+    if (k >= 2) t.push_back(1e3 * std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return median(t);
+}
+
+double copy_bandwidth(const Cuda& space) {
+  const std::size_t n = std::size_t(1) << 30;
+  const auto a = space.allocate<char>(n), b = space.allocate<char>(n);
+  space.clear(a);
+  const double ms = launched_ms(space, 4, [&] {
+    require_cuda(cudaMemcpyAsync(b.data(), a.data(), n, cudaMemcpyDeviceToDevice, space.stream()), "copying");
+  });
+  return 2 * double(n) / ms * 1e-9;  // TB/s
+}
+
+struct Case {
+  Cuda space;
+  krilu::sparse::DeviceCsr a;
+  std::shared_ptr<const krilu::schedule::Plan> plan;
+  std::shared_ptr<const krilu::sparse::SlicedPattern> pattern;
+  krilu::sparse::SlicedMatrix<double> m;
+  krilu::exec::Array<double> x, y, z;
+
+  Case(const Cuda& s, const CsrMatrix& matrix) : space(s) {
+    a = krilu::sparse::upload(s, matrix, true);
+    const auto n = std::size_t(a.rows);
+    x = s.allocate<double>(n);
+    y = s.allocate<double>(n);
+    z = s.allocate<double>(n);
+    const auto values = krilu::random_vector(n, 1, -1, 1);
+    s.copy_in(x, values.data(), n);
+  }
+  void take(krilu::schedule::Plan p) {
+    plan = std::make_shared<const krilu::schedule::Plan>(std::move(p));
+    pattern = std::make_shared<const krilu::sparse::SlicedPattern>(space, a, plan->layout);
+    krilu::sparse::fill_values(space, pattern, a.values.data(), m);
+  }
+  krilu::precond::Context<Cuda> context(Strategy s) const { return {space, s, {}, plan, &a}; }
+};
+
+json product(Case& c) {
+  const krilu::sparse::SplitOperator<Cuda, double> A(c.space, c.m);
+  const double ms = launched_ms(c.space, 10, [&] { A.apply(c.x.data(), c.y.data()); });
+  const double entries = double(c.pattern->lower_entries()) + double(c.pattern->upper_entries());
+  const double bytes = 12 * entries + 24 * double(c.a.rows);  // values and columns; diagonal, x and y
+  return {{"ms", ms}, {"TB_per_s", bytes / ms * 1e-9}};
+}
+
+json sweeps(Case& c, Strategy s) {
+  const krilu::triangular::WarpRunner runner(c.space, c.plan, *c.pattern, s);
+  const auto v = c.m.view();
+  krilu::precond::Dilu<Cuda, double> dilu(c.context(s), c.pattern, "dilu", false);
+  krilu::triangular::Recurrence<double, Diagonal::reciprocal, true> lower{v.pattern.lower, v.lower, c.x.data(),
+                                                                          v.diagonal, c.y.data()};
+  krilu::triangular::Recurrence<double, Diagonal::reciprocal, false> upper{v.pattern.upper, v.upper, c.x.data(),
+                                                                           v.diagonal, c.y.data()};
+  json out;
+  // Times of sweeps whatever the values: columns of zeros would be as fast. Infinities are, too.
+  out["lower_ms"] = launched_ms(c.space, 5, [&] { runner.sweep(lower); });
+  out["upper_ms"] = launched_ms(c.space, 5, [&] { runner.sweep(upper); });
+  out["dilu_factor_ms"] = called_ms(c.space, [&] { dilu.factor(c.m, 0); });
+  out["dilu_apply_ms"] = launched_ms(c.space, 5, [&] { dilu.apply(c.x.data(), c.z.data()); });
+  krilu::precond::Ilu0<Cuda, double> ilu(c.context(s), c.pattern, "ilu0", false);
+  out["ilu0_factor_ms"] = called_ms(c.space, [&] { ilu.factor(c.m, 0); });
+  return out;
+}
+
+json solve(const CsrMatrix& a, const std::vector<double>& b, krilu::Options o, int repeat) {
+  json out;
+  try {
+    krilu::Solver solver(o);
+    Times analyse, factor, solve_, total;
+    krilu::Result r;
+    for (int k = 0; k <= repeat; ++k) {
+      std::vector<double> x(b.size(), 0.0);
+      const auto start = std::chrono::steady_clock::now();
+      solver.setup(a);
+      r = solver.solve(b, x);
+      const double ms = 1e3 * std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      if (k == 0) {
+        out["first_total_ms"] = ms;
+        if (ms > 3000) repeat = 1;
+        continue;
+      }
+      analyse.push_back(1e3 * r.seconds.analyse);
+      factor.push_back(1e3 * r.seconds.factor);
+      solve_.push_back(1e3 * r.seconds.solve);
+      total.push_back(ms);
+    }
+    out["status"] = krilu::to_string(r.status);
+    out["iterations"] = r.iterations;
+    out["true_residual"] = r.relative_residual;
+    out["solver"] = r.solver + "+" + r.precond + ", " + r.ordering + ", " + r.triangular;
+    out["analyse_ms"] = median(analyse);
+    out["factor_ms"] = median(factor);
+    out["solve_ms"] = median(solve_);
+    out["total_ms"] = median(total);
+    out["total_spread_ms"] = {*std::min_element(total.begin(), total.end()),
+                              *std::max_element(total.begin(), total.end())};
+    out["notes"] = r.notes;
+    // The cost of an iteration apart from what a solve costs once: two lengths of the same solve.
+    std::vector<double> x(b.size(), 0.0);
+    const int few = std::max(1, r.iterations / 4);
+    Times t;
+    for (int k = 0; k < 5; ++k) {
+      krilu::Options cut = o;
+      cut.max_iterations = few;
+      krilu::Solver shorter(cut);
+      shorter.setup(a);
+      for (int again = 0; again < 2; ++again) {
+        std::fill(x.begin(), x.end(), 0.0);
+        const krilu::Result q = shorter.solve(b, x);
+        if (again == 1) t.push_back(1e3 * q.seconds.solve);
+      }
+    }
+    if (r.iterations > few) out["ms_per_iteration"] = (median(solve_) - median(t)) / (r.iterations - few);
+  } catch (const std::exception& e) {
+    out["error"] = e.what();
+  }
+  return out;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"What krilu takes on a GPU, piece by piece and as whole solves"};
+  std::vector<std::string> systems;
+  std::string json_path, parts = "spmv,sweeps,solve";
+  int repeat = 5;
+  app.add_option("systems", systems, "Matrix Market files or generators")->required();
+  app.add_option("--json", json_path, "Where results go");
+  app.add_option("--parts", parts, "Of spmv, sweeps, solve")->capture_default_str();
+  app.add_option("--repeat", repeat, "Solves to take the median of")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  const auto wanted = [&](const char* part) { return parts.find(part) != std::string::npos; };
+  try {
+    const Cuda space;
+    json report{{"device", space.device_name()}, {"copy_TB_per_s", copy_bandwidth(space)}};
+    std::printf("%s, copy %.2f TB/s\n", space.device_name().c_str(), report["copy_TB_per_s"].get<double>());
+    for (const std::string& name : systems) {
+      const CsrMatrix a = krilu::is_generator(name) ? krilu::generate(name) : krilu::read_matrix_market(name).matrix;
+      std::vector<double> b;
+      std::string rhs = name;
+      if (const auto dot = rhs.find(".mtx"); !krilu::is_generator(name) && dot != std::string::npos) {
+        rhs.insert(dot, "_b");
+        if (std::ifstream(rhs).good()) b = krilu::read_vector(rhs);
+      }
+      if (b.empty()) b = krilu::random_vector(std::size_t(a.rows), 1, -1, 1);
+      json& out = report["systems"][name];
+      out["rows"] = a.rows;
+      out["nonzeros"] = a.nnz();
+      std::printf("== %s: %d rows, %d nonzeros\n", name.c_str(), int(a.rows), int(a.nnz()));
+      {
+        Case c(space, a);
+        if (wanted("spmv")) {
+          c.take(krilu::schedule::as_given(space, c.a));
+          out["spmv"]["as_given"] = product(c);
+        }
+        const bool paired = krilu::sparse::facts(space, c.a).symmetry.pattern;
+        if (wanted("sweeps") && paired) {
+          out["levels_sync_free_ms"] =
+              called_ms(space, [&] { krilu::schedule::levels_sync_free(space, c.a, nullptr, nullptr); });
+          out["levels_by_rounds_ms"] =
+              called_ms(space, [&] { krilu::schedule::levels_by_rounds(space, c.a, nullptr, nullptr); });
+          c.take(krilu::schedule::by_levels(space, c.a, c.a, {}));
+          out["natural"]["levels"] = c.plan->levels();
+          out["natural"]["spmv"] = product(c);
+          for (Strategy s : {Strategy::level_set, Strategy::sync_free, Strategy::tiled})
+            if (s != Strategy::level_set || c.plan->levels() <= 1000)
+              out["natural"][krilu::triangular::to_string(s)] = sweeps(c, s);
+          using Builder = krilu::schedule::BlockBuilder<Cuda>;
+          out["blocks"]["build_ms"] = called_ms(space, [&] { Builder(space, c.a.view(), c.a.view()).build(); });
+          const auto blocks = Builder(space, c.a.view(), c.a.view()).build();
+          const auto lay = [&] {
+            return krilu::schedule::by_blocks(space, c.a, blocks.block.data(), blocks.colour.data(), blocks.colours);
+          };
+          out["blocks"]["layout_ms"] = called_ms(space, [&] { lay(); });
+          c.take(lay());
+          out["blocks"]["pattern_ms"] =
+              called_ms(space, [&] { krilu::sparse::SlicedPattern(space, c.a, c.plan->layout); });
+          out["blocks"]["values_ms"] =
+              called_ms(space, [&] { krilu::sparse::fill_values(space, c.pattern, c.a.values.data(), c.m); });
+          out["blocks"]["facts_ms"] = called_ms(space, [&] { krilu::sparse::facts(space, c.a); });
+          out["blocks"]["upload_ms"] = called_ms(space, [&] { krilu::sparse::upload(space, a, true); });
+          out["blocks"]["partner_ms"] = called_ms(space, [&] {
+            krilu::precond::Dilu<Cuda, double>(c.context(Strategy::automatic), c.pattern, "dilu", false);
+          });
+          out["blocks"]["colours"] = blocks.colours;
+          out["blocks"]["slices"] = c.pattern->slices();
+          out["blocks"]["steps"] = c.pattern->most_inner();
+          out["blocks"]["widest"] = c.pattern->widest();
+          out["blocks"]["widest_inner"] = c.pattern->widest_inner();
+          out["blocks"]["spmv"] = product(c);
+          out["blocks"]["level-set"] = sweeps(c, Strategy::level_set);
+        }
+      }
+      if (wanted("solve")) {
+        krilu::Options o;
+        o.device = "cuda";
+        o.max_iterations = 4000;
+        json& s = out["solve"];
+        s["auto"] = solve(a, b, o, repeat);
+        o.solver = "bicgstab";
+        o.precond = "dilu";
+        s["bicgstab dilu blocks"] = solve(a, b, o, repeat);
+        o.ordering = "natural";
+        s["bicgstab dilu natural"] = solve(a, b, o, repeat);
+        o.ordering = "auto";
+        o.precond = "jacobi";
+        s["bicgstab jacobi"] = solve(a, b, o, repeat);
+      }
+      std::printf("%s\n", out.dump(1).c_str());
+      std::fflush(stdout);
+      if (!json_path.empty()) std::ofstream(json_path) << report.dump(1) << "\n";
+    }
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "krilu-bench-gpu: %s\n", e.what());
+    return 2;
+  }
+  return 0;
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// DILU, DIC, ILU(0) and IC(0) on a GPU against the host's in the same sequence of elimination: natural, a random order,
+// and coloured blocks; the same bits under every strategy; new values; shifts of either sign; and what they refuse, by
+// the caller's row.
+#include "precond/factored.hpp"
+#include "precond/factors.cuh"
+#include "support/sliced_matrix.cuh"
+
+namespace krilu::test {
+namespace {
+
+using exec::Cuda;
+using triangular::Strategy;
+
+constexpr Strategy strategies[] = {Strategy::level_set, Strategy::sync_free, Strategy::tiled};
+constexpr Rows orders[] = {Rows::by_level, Rows::by_level_of_a_random_order, Rows::in_blocks};
+
+/// A preconditioner as the engine makes it.
+class GpuFactored {
+ public:
+  GpuFactored(const std::string& name, SlicedOn& s, Strategy strategy, double shift = 0) : s_(s) {
+    const precond::Context<Cuda> context{s.space, strategy, [row = s.row](Index i) { return row[std::size_t(i)]; },
+                                         s.plan, &s.there};
+    precond_ = precond::make<Cuda, double>(name, context, s.pattern);
+    precond_->factor(s.matrix, shift);
+  }
+  void factor(const CsrView& a, double shift = 0) {
+    s_.fill(a);
+    precond_->factor(s_.matrix, shift);
+  }
+  std::vector<double> apply(const std::vector<double>& r) const {
+    const auto in = s_.in(r), out = s_.in(std::vector<double>(r.size(), 1e300));
+    precond_->apply(in.data(), out.data());
+    return s_.out(out);
+  }
+  const precond::Preconditioner<Cuda, double>& precond() const { return *precond_; }
+
+ private:
+  SlicedOn& s_;
+  std::unique_ptr<precond::Preconditioner<Cuda, double>> precond_;
+};
+
+/// The host's class, eliminating in a given sequence.
+class HostFactored {
+ public:
+  HostFactored(const std::string& name, const CsrView& a, const schedule::Order& order, double shift = 0)
+      : split_(exec::Host(1), a, schedule::by_levels(exec::Host(1), a, sparse::adjacency(a), order)) {
+    const precond::Context<exec::Host> context{split_.space, Strategy::serial,
+                                               [rows = split_.order.rows](Index i) { return rows[std::size_t(i)]; }};
+    precond_ = precond::make<exec::Host, double>(name, context, split_.pattern);
+    precond_->factor(split_.matrix, shift);
+  }
+  std::vector<double> apply(const std::vector<double>& r) const {
+    const auto in = split_.in(r), out = split_.in(r);
+    precond_->apply(in.data(), out.data());
+    return split_.out(out);
+  }
+
+ private:
+  SplitOn<exec::Host> split_;
+  std::unique_ptr<precond::Preconditioner<exec::Host, double>> precond_;
+};
+
+/// The sequence in which the layout's rows are eliminated.
+schedule::Order sequence(const SlicedOn& s) { return s.plan->layout->blocks ? s.row : s.order; }
+
+void expect_factors(const Cuda& ex, const std::string& name, const GpuCase& c, std::uint64_t seed, double shift = 0) {
+  const std::vector<double> r = random_values(std::size_t(c.a.rows), seed);
+  for (Rows rows : orders) {
+    SlicedOn s(ex, c.a, rows, seed, 64);
+    const std::vector<double> expected = HostFactored(name, c.a, sequence(s), shift).apply(r);
+    std::vector<double> first;
+    for (Strategy strategy : strategies) {
+      if (rows == Rows::in_blocks && strategy != Strategy::level_set) continue;
+      SCOPED_TRACE(name + " of " + c.name + ", rows " + to_string(rows) + ", " + to_string(strategy) + ", seed " +
+                   std::to_string(seed) + ", shift " + std::to_string(shift));
+      GpuFactored m(name, s, strategy, shift);
+      const std::vector<double> z = m.apply(r);
+      ASSERT_LT(difference(z, expected), 1e-12);
+      EXPECT_EQ(bits(m.apply(r)), bits(z)) << "another application, other bits";
+      if (first.empty()) first = z;
+      ASSERT_EQ(bits(z), bits(first)) << "strategies differ";
+      m.factor(c.a, shift);
+      EXPECT_EQ(bits(m.apply(r)), bits(first)) << "another factorisation, other bits";
+      EXPECT_GT(m.precond().bytes(), 8 * r.size());
+    }
+  }
+}
+
+void expect_all_factors(const Cuda& ex, const std::vector<GpuCase>& cases, std::uint64_t seed) {
+  for (const GpuCase& c : cases)
+    if (c.full_diagonal)
+      for (const char* name : {"dilu", "ilu0"}) expect_factors(ex, name, c, seed);
+}
+
+TEST(FactorsSmall, AreTheHostsInTheSameSequence) {
+  KRILU_REQUIRE_GPU();
+  const Cuda ex;
+  expect_all_factors(ex, small_cases(), 701);
+  for (const char* name : {"dic", "ic0"}) {
+    expect_factors(ex, name, {"grid", grid(20, 15, true)}, 702);
+    expect_factors(ex, name,
+                   {"symmetric", random_matrix({.rows = 300, .per_row = 40, .symmetric_values = true, .seed = 703})},
+                   703);
+  }
+}
+
+TEST(Factors, AreTheHostsInTheSameSequence) {
+  KRILU_REQUIRE_GPU();
+  const Cuda ex;
+  expect_all_factors(ex, large_cases(), 704);
+  for (const char* name : {"dic", "ic0"}) expect_factors(ex, name, {"grid", grid(200, 150, true)}, 705);
+}
+
+TEST(FactorsSmall, TheShiftGrowsTheDiagonalInItsOwnSign) {
+  KRILU_REQUIRE_GPU();
+  const Cuda ex;
+  CsrMatrix a = with_long_rows(400, {40, 100, 300}, true, 706);
+  for (Index i = 0; i < a.rows; i += 2)
+    for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k) a.values[std::size_t(k)] *= -1;
+  for (const char* name : {"dilu", "ilu0"})
+    for (double shift : {0.01, 0.5}) expect_factors(ex, name, {"two signs", a}, 707, shift);
+  // Without a shift the factor is another.
+  SlicedOn s(ex, a, Rows::by_level);
+  const std::vector<double> r = random_values(400, 708);
+  const std::vector<double> shifted = GpuFactored("dilu", s, Strategy::tiled, 0.5).apply(r);
+  EXPECT_GT(difference(shifted, GpuFactored("dilu", s, Strategy::tiled).apply(r)), 1e-3);
+}
+
+TEST(FactorsSmall, NewValuesGiveAFreshFactor) {
+  KRILU_REQUIRE_GPU();
+  const Cuda ex;
+  const CsrMatrix a = random_matrix({.rows = 400, .per_row = 6, .seed = 709});
+  CsrMatrix b = a;
+  for (std::size_t k = 0; k < b.values.size(); ++k) b.values[k] *= 1 + 0.2 * double(k % 5);
+  const std::vector<double> r = random_values(400, 710);
+  for (const char* name : {"dilu", "ilu0"})
+    for (Rows rows : orders) {
+      SCOPED_TRACE(std::string(name) + ", rows " + to_string(rows));
+      SlicedOn s(ex, a, rows), t(ex, b, rows);
+      GpuFactored m(name, s, Strategy::sync_free);
+      const std::vector<double> first = m.apply(r);
+      m.factor(b);
+      const std::vector<double> second = m.apply(r);
+      EXPECT_NE(second, first);
+      if (rows != Rows::in_blocks) {  // blocks look at the values
+        EXPECT_EQ(bits(second), bits(GpuFactored(name, t, Strategy::tiled).apply(r)));
+      }
+      m.factor(a);
+      EXPECT_EQ(bits(m.apply(r)), bits(first)) << "something is left of the values before";
+    }
+}
+
+// --- refusals ------------------------------------------------------------------------------------------------------
+
+/// Row 124 (from 1) is read by nobody and has no diagonal worth the name: a zero pivot under any ordering.
+CsrMatrix with_zero_pivot(bool stored) {
+  const CsrMatrix a = random_matrix({.rows = 200, .per_row = 4, .seed = 711});
+  RowMaps rows(200);
+  for (Index i = 0; i < 200; ++i)
+    for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k)
+      if (i != 123 && a.columns[std::size_t(k)] != 123)
+        rows[std::size_t(i)][a.columns[std::size_t(k)]] = a.values[std::size_t(k)];
+  rows[123][5] = rows[123][77] = 2.5;
+  if (stored) rows[123][123] = 0;
+  return from_rows(rows);
+}
+
+TEST(FactorsSmall, AZeroPivotIsNamedByTheCallersRowAndMendedByAShift) {
+  KRILU_REQUIRE_GPU();
+  const Cuda ex;
+  for (bool stored : {true, false})
+    for (const char* name : {"dilu", "ilu0"})
+      for (Rows rows : orders)
+        for (Strategy strategy : strategies) {
+          SCOPED_TRACE(std::string(name) + ", rows " + to_string(rows) + ", " + to_string(strategy));
+          const CsrMatrix a = with_zero_pivot(stored);
+          SlicedOn s(ex, a, rows, 712, 64);
+          EXPECT_THROW(GpuFactored(name, s, strategy), ZeroPivot);
+          EXPECT_EQ(complaint([&] { GpuFactored(name, s, strategy); }),
+                    name + std::string(": zero pivot in row 124 (counting from 1): give --shift (0.01, say), another "
+                                       "ordering, or --precond jacobi or none"));
+          const std::vector<double> r = random_values(200, 713);
+          GpuFactored mended(name, s, strategy, 0.01);
+          const std::vector<double> z = mended.apply(r);
+          EXPECT_LT(difference(z, HostFactored(name, a, sequence(s), 0.01).apply(r)), 1e-12);
+          // A failure is forgotten with the next values.
+          EXPECT_THROW(mended.factor(a), ZeroPivot);
+          mended.factor(a, 0.01);
+          EXPECT_EQ(bits(mended.apply(r)), bits(z));
+        }
+}
+
+TEST(FactorsSmall, APivotThatCancelsIsZeroToo) {
+  KRILU_REQUIRE_GPU();
+  const Cuda ex;
+  const CsrMatrix a = from_dense({{1, 1, 0}, {1, 1, 0}, {0, 0, 1}});  // 1 - 1 * 1 * 1
+  for (const char* name : {"dilu", "dic", "ilu0", "ic0"})
+    for (Strategy strategy : strategies) {
+      SlicedOn s(ex, a, Rows::by_level);
+      const std::string text = complaint([&] { GpuFactored(name, s, strategy); });
+      EXPECT_TRUE(text.starts_with(std::string(name) + ": zero pivot in row 2 (")) << text;
+      EXPECT_EQ(complaint([&] { GpuFactored(name, s, strategy, 0.01); }), "");
+    }
+}
+
+/// Whether some entry of the row, or of its column, is not its mirror.
+bool is_asymmetric(const CsrMatrix& a, Index row) {
+  const Dense d = to_dense(a);
+  for (std::size_t j = 0; j < d.size(); ++j)
+    if (d[std::size_t(row)][j] != d[j][std::size_t(row)]) return true;
+  return false;
+}
+
+void expect_refusal(const Cuda& ex, const CsrMatrix& a, const std::string& what) {
+  for (const char* name : {"dic", "ic0"})
+    for (Rows rows : orders)
+      for (Strategy strategy : strategies) {
+        SCOPED_TRACE(std::string(name) + " of " + what + ", rows " + to_string(rows) + ", " + to_string(strategy));
+        SlicedOn s(ex, a, rows, 714, 64);
+        const std::string text = complaint([&] { GpuFactored(name, s, strategy); });
+        const std::string start = name + std::string(" needs a symmetric matrix, and row ");
+        const std::string other = name == std::string("dic") ? "dilu" : "ilu0";
+        ASSERT_TRUE(text.starts_with(start)) << "'" << text << "'";
+        const Index row = std::stoi(text.substr(start.size()));
+        EXPECT_EQ(text, start + std::to_string(row) + " is not its column's mirror: use " + other + " instead");
+        ASSERT_TRUE(row >= 1 && row <= a.rows) << text;
+        EXPECT_TRUE(is_asymmetric(a, row - 1)) << "the row that is named is its column's mirror: " << text;
+        EXPECT_EQ(complaint([&] { GpuFactored(other, s, strategy); }), "");
+      }
+}
+
+TEST(FactorsSmall, SymmetricOnesRefuseOtherValues) {
+  KRILU_REQUIRE_GPU();
+  const Cuda ex;
+  const CsrMatrix symmetric = grid(20, 15, true);
+  for (Rows rows : orders) {
+    SlicedOn s(ex, symmetric, rows, 715);
+    for (const char* name : {"dic", "ic0"})
+      EXPECT_EQ(complaint([&] { GpuFactored(name, s, Strategy::tiled); }), "") << to_string(rows);
+  }
+  CsrMatrix values = symmetric;
+  values.values[std::size_t(values.offsets[131]) - 1] *= 2;  // the last entry of row 131 (from 1)
+  expect_refusal(ex, values, "a grid with one value doubled");
+  // In natural order it is the row below that meets it, as on the host.
+  SlicedOn s(ex, values, Rows::by_level);
+  EXPECT_EQ(complaint([&] { GpuFactored("dic", s, Strategy::tiled); }),
+            complaint([&] { HostFactored("dic", values, {}); }));
+}
+
+TEST(FactorsSmall, SymmetricOnesRefuseOtherPatterns) {
+  KRILU_REQUIRE_GPU();
+  const Cuda ex;
+  const CsrMatrix below = from_dense({{3, 0, 0, 0}, {0, 3, 0, 0}, {0, 0, 3, 0}, {0, 1, 0, 3}});
+  expect_refusal(ex, below, "an entry below");
+  expect_refusal(ex, sparse::transpose(below), "an entry above");
+  expect_refusal(ex, from_dense({{3, 0, 0, 0}, {0, 3, 1, 0}, {0, 0, 3, 0}, {0, 1, 0, 3}}), "one above and one below");
+  CsrMatrix grid_with_a_gap = grid(20, 15, true);
+  RowMaps rows(300);
+  for (Index i = 0; i < 300; ++i)
+    for (Offset k = grid_with_a_gap.offsets[std::size_t(i)]; k < grid_with_a_gap.offsets[std::size_t(i) + 1]; ++k)
+      rows[std::size_t(i)][grid_with_a_gap.columns[std::size_t(k)]] = grid_with_a_gap.values[std::size_t(k)];
+  rows[130].erase(131);
+  expect_refusal(ex, from_rows(rows), "a grid with a gap");
+}
+
+}  // namespace
+}  // namespace krilu::test

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Coloured blocks on the host and the emulated device: what blocks and colours have to be, whatever the pattern and the
+// limit; lattices are found and boxes lie along strong couplings; blocks grown on a shuffled grid follow them too; the
+// same blocks on every run, team and space; and what they are for, convergence near natural order's.
+#include "schedule/blocks.hpp"
+
+#include <fmt/format.h>
+
+#include "krilu/io.hpp"
+#include "krilu/solver.hpp"
+#include "support/blocks.hpp"
+
+namespace krilu::test {
+namespace {
+
+template <class Space>
+class Blocks : public ::testing::Test {};
+TYPED_TEST_SUITE(Blocks, Spaces);
+
+TYPED_TEST(Blocks, CoverTheRowsWithinTheLimitAndNeighboursDifferInColour) {
+  for (const BlockCase& c : block_cases())
+    for (Index rows : {1, 2, 8, 20, 32}) {
+      SCOPED_TRACE(fmt::format("{}, up to {} rows", c.name, rows));
+      expect_blocks(blocks_on(make_space<TypeParam>(2), c.a, rows), c.a, rows);
+    }
+}
+
+TYPED_TEST(Blocks, AreTheSameOnEveryRunTeamAndSpace) {
+  for (const BlockCase& c : block_cases()) {
+    SCOPED_TRACE(c.name);
+    const HostBlocks expected = host_blocks(c.a);
+    for (int threads : {1, 3})
+      for (int run = 0; run < 2; ++run)
+        EXPECT_EQ(blocks_on(make_space<TypeParam>(threads), c.a), expected) << threads << " threads, run " << run;
+  }
+}
+
+TYPED_TEST(Blocks, LatticesAreFoundAndNothingElseIs) {
+  for (const BlockCase& c : block_cases()) {
+    const HostBlocks b = blocks_on(make_space<TypeParam>(1), c.a);
+    EXPECT_EQ(b.box[0] > 0, c.lattice) << c.name;
+    if (!c.lattice) continue;
+    EXPECT_LE(b.box[0] * b.box[1] * b.box[2], 32) << c.name;
+    EXPECT_LE(b.colours, c.name.find("27") == std::string::npos ? 3 : 8) << c.name;
+  }
+}
+
+TEST(LatticeBlocks, AreEvenWhereCouplingsAre) {
+  const HostBlocks plane = host_blocks(generate("gen:poisson2d:64x64"));
+  EXPECT_EQ(plane.box, (std::array<Index, 3>{8, 4, 1}));
+  EXPECT_EQ(plane.colours, 3);
+  const HostBlocks cube = host_blocks(generate("gen:poisson3d:16x16x16"));
+  EXPECT_EQ(cube.box[0] * cube.box[1] * cube.box[2], 32);
+  for (Index side : cube.box) EXPECT_TRUE(side == 2 || side == 4) << side;
+  EXPECT_EQ(host_blocks(generate("gen:poisson3d27:16x16x16")).colours, 8);
+  EXPECT_EQ(host_blocks(generate("gen:poisson2d:320x1")).box, (std::array<Index, 3>{32, 1, 1}));
+}
+
+TEST(LatticeBlocks, LieAlongTheStrongDirection) {
+  using Box = std::array<Index, 3>;
+  EXPECT_EQ(host_blocks(stretched(64, 64, 1, 100, 1, 0)).box, (Box{32, 1, 1}));
+  EXPECT_EQ(host_blocks(stretched(64, 64, 1, 1, 100, 0)).box, (Box{1, 32, 1}));
+  EXPECT_EQ(host_blocks(stretched(16, 16, 64, 1, 1, 1000)).box, (Box{1, 1, 32}));
+  EXPECT_EQ(host_blocks(stretched(64, 64, 1, 8, 1, 0)).box, (Box{16, 2, 1})) << "a little stronger, a little longer";
+  // Without values all couplings are alike.
+  const CsrMatrix a = stretched(64, 64, 1, 1, 100, 0);
+  CsrView pattern = a;
+  pattern.values = nullptr;
+  EXPECT_EQ(host_blocks(pattern).box, (Box{8, 4, 1}));
+}
+
+/// Of the entries that are strong, the share that leads from block to block.
+double strong_share_cut(const HostBlocks& b, const CsrView& a, double strong) {
+  double all = 0, cut = 0;
+  for (Index i = 0; i < a.rows; ++i)
+    for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
+      const Index j = a.columns[k];
+      if (i == j || std::abs(a.values[k]) < strong) continue;
+      ++all;
+      cut += b.block[std::size_t(i)] != b.block[std::size_t(j)];
+    }
+  return cut / all;
+}
+
+TEST(GrownBlocks, FollowTheStrongCouplingsOfAShuffledGrid) {
+  for (std::uint64_t seed : {311, 312, 313}) {
+    SCOPED_TRACE(seed);
+    const CsrMatrix grid = stretched(96, 40, 1, 100, 1, 0), a = permuted(grid, shuffled_order(grid.rows, seed));
+    const HostBlocks b = host_blocks(a);
+    ASSERT_EQ(b.box[0], 0);
+    std::set<Index> blocks(b.block.begin(), b.block.end());
+    EXPECT_LT(Index(blocks.size()), a.rows / 12) << "blocks are small";
+    const double with_values = strong_share_cut(b, a, 50);
+    CsrView pattern = a;
+    pattern.values = nullptr;
+    const double without = strong_share_cut(host_blocks(pattern), a, 50);
+    // Lines of 16 cut one coupling in 16; blocks that do not look at values, one in four or so.
+    EXPECT_LT(with_values, 0.12);
+    EXPECT_GT(without, 2 * with_values);
+  }
+}
+
+TEST(BlockOrdering, StandsByColourThenBlockThenRow) {
+  for (const BlockCase& c : block_cases()) {
+    SCOPED_TRACE(c.name);
+    const CsrMatrix graph = sparse::adjacency(c.a);
+    for (const char* name : {"block-multicolour", "block-multicolour:5"}) {
+      const schedule::Order order = schedule::order_by_name(name, c.a, graph);
+      std::vector<Index> sorted = order;
+      std::sort(sorted.begin(), sorted.end());
+      ASSERT_EQ(sorted, natural_order(c.a.rows)) << "not a permutation";
+      EXPECT_EQ(schedule::order_by_name(name, c.a, graph), order);
+    }
+    const HostBlocks b = blocks_on(exec::Host(1), c.a);
+    if (!c.lattice) continue;
+    const schedule::Order order = schedule::order_by_name("block-multicolour", c.a, graph);
+    const auto key = [&](Index i) { return std::tuple{b.colour[std::size_t(i)], b.block[std::size_t(i)], i}; };
+    for (std::size_t k = 1; k < order.size(); ++k) ASSERT_LT(key(order[k - 1]), key(order[k])) << "place " << k;
+  }
+}
+
+/// The solver's ordering is told to look at the couplings (ordering.hpp), which on this matrix makes all the
+/// difference.
+TEST(BlockOrdering, LooksAtCouplingsWhereThePatternIsSymmetric) {
+  const CsrMatrix grid = stretched(96, 40, 1, 100, 1, 0), a = permuted(grid, shuffled_order(grid.rows, 314));
+  const HostBlocks b = host_blocks(a);
+  const schedule::Order order = schedule::order_by_name("block-multicolour", a, a);
+  const auto key = [&](Index i) { return std::tuple{b.colour[std::size_t(i)], b.block[std::size_t(i)], i}; };
+  std::size_t out_of_place = 0;
+  for (std::size_t k = 1; k < order.size(); ++k) out_of_place += !(key(order[k - 1]) < key(order[k]));
+  EXPECT_EQ(out_of_place, 0u) << "the blocks are not those of the values";
+}
+
+int iterations(const std::string& system, const std::string& ordering) {
+  const CsrMatrix a = generate(system);
+  Options o;
+  o.solver = "bicgstab";
+  o.precond = "dilu";
+  o.ordering = ordering;
+  o.device = "host";
+  o.threads = 2;
+  Solver solver(o);
+  solver.analyse(a);
+  solver.factor(a);
+  const std::vector<double> b = random_values(std::size_t(a.rows), 315);
+  std::vector<double> x(b.size(), 0.0);
+  const Result r = solver.solve(b, x);
+  EXPECT_EQ(r.status, Status::converged) << system << ", " << ordering;
+  EXPECT_LE(true_residual(a, x, b), 1e-8 * (1 + 1e-6));
+  return r.iterations;
+}
+
+TEST(BlockOrdering, ConvergesNearlyAsNaturalOrderDoes) {
+  for (const char* system : {"gen:convdiff3d:40x40x40", "gen:convdiff2d:150x150"}) {
+    const int natural = iterations(system, "natural"), blocks = iterations(system, "block-multicolour");
+    RecordProperty(system, fmt::format("natural {}, block-multicolour {}", natural, blocks));
+    EXPECT_LE(blocks, 1.25 * natural) << system;
+  }
+}
+
+}  // namespace
+}  // namespace krilu::test

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public Solver on a GPU against itself on the host: every combination of its names on small systems (status, true
+// residual, iterations, solution), the strategies on a larger one, values that change, what is refused and in which
+// words, systems of one row and of none, the same bits over a thousand solves, and an interrupt from another thread.
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <thread>
+
+#include "krilu/solver.hpp"
+#include "precond/factored.hpp"
+#include "support/blocks.hpp"
+#include "support/sliced_matrix.cuh"
+
+namespace krilu::test {
+namespace {
+
+const std::vector<std::string> orderings{"natural", "rcm", "multicolour", "metis:5", "block-multicolour"};
+
+struct Answer {
+  Result r;
+  std::vector<double> x;
+};
+Answer answer(const CsrMatrix& a, const std::vector<double>& b, Options o, const std::string& device) {
+  o.device = device;
+  Solver solver(o);
+  solver.setup(a);
+  Answer out{{}, std::vector<double>(b.size(), 0.0)};
+  out.r = solver.solve(b, out.x);
+  EXPECT_EQ(out.r.bytes, solver.bytes());
+  return out;
+}
+
+/// Both converge, in about as many iterations, to the same solution. The host's answer.
+void expect_host_answer(const CsrMatrix& a, const std::vector<double>& b, const Options& o) {
+  const Answer gpu = answer(a, b, o, "cuda"), host = answer(a, b, o, "host");
+  ASSERT_EQ(host.r.status, Status::converged);
+  ASSERT_EQ(gpu.r.status, Status::converged);
+  EXPECT_TRUE(gpu.r.device.starts_with("cuda:0 (")) << gpu.r.device;
+  EXPECT_LE(true_residual(a, gpu.x, b), o.rtol * (1 + 1e-6));
+  EXPECT_NEAR(gpu.r.relative_residual, true_residual(a, gpu.x, b), 1e-3 * o.rtol);
+  EXPECT_NEAR(gpu.r.iterations, host.r.iterations, std::max(3.0, 0.15 * host.r.iterations));
+  EXPECT_LT(difference(gpu.x, host.x), 1e4 * o.rtol);
+  EXPECT_EQ(gpu.r.solver, host.r.solver);
+  EXPECT_EQ(gpu.r.precond, host.r.precond);
+  // A GPU uses no ordering where no sweep depends on it, and says so.
+  const bool sweeps = gpu.r.precond != "none" && gpu.r.precond != "jacobi";
+  EXPECT_EQ(gpu.r.ordering, sweeps ? host.r.ordering : "natural");
+}
+
+class GpuSolverSmall : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(GpuSolverSmall, MatchesTheHostWithEveryPreconditionerAndOrdering) {
+  KRILU_REQUIRE_GPU();
+  const std::string method = GetParam();
+  // Few iterations: rounding moves BiCGStab's count the more the longer it runs.
+  const CsrMatrix symmetric = generate("gen:poisson3d:10x9x8"), general = generate("gen:convdiff3d:10x9x8");
+  const std::vector<double> b = random_values(720, 801);
+  for (const std::string precond : {"none", "jacobi", "dilu", "dic", "ilu0", "ic0"})
+    for (const std::string& ordering : orderings) {
+      SCOPED_TRACE(method + " " + precond + " " + ordering);
+      const bool needs_symmetry = method == "cg" || precond == "dic" || precond == "ic0";
+      Options o;
+      o.solver = method;
+      o.precond = precond;
+      o.ordering = ordering;
+      expect_host_answer(needs_symmetry ? symmetric : general, b, o);
+    }
+}
+
+TEST_P(GpuSolverSmall, OneRowAndNone) {
+  KRILU_REQUIRE_GPU();
+  const CsrMatrix one = from_dense({{-4}}), none = from_rows({});
+  for (const std::string precond : {"none", "jacobi", "dilu", "dic", "ilu0", "ic0"})
+    for (const std::string& ordering : orderings) {
+      SCOPED_TRACE(GetParam() + " " + precond + " " + ordering);
+      Options o;
+      o.solver = GetParam();
+      o.precond = precond;
+      o.ordering = ordering;
+      const Answer of_one = answer(one, {2}, o, "cuda"), of_none = answer(none, {}, o, "cuda");
+      EXPECT_EQ(of_one.r.status, Status::converged);
+      EXPECT_EQ(of_one.r.iterations, 1);
+      EXPECT_EQ(of_one.x, std::vector<double>{-0.5});
+      EXPECT_EQ(of_none.r.status, Status::converged);
+      EXPECT_EQ(of_none.r.iterations, 0);
+      EXPECT_EQ(of_none.r.rmse, 0);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, GpuSolverSmall, ::testing::Values("cg", "bicgstab", "gmres", "fgmres"),
+                         [](const auto& test) { return test.param; });
+
+TEST(GpuSolver, PatternsWithoutSymmetryInTheCallersRows) {
+  KRILU_REQUIRE_GPU();
+  for (const GpuCase& c : {GpuCase{"random, seed 802",
+                                   random_matrix({.rows = 900, .per_row = 4, .symmetric_pattern = false, .seed = 802})},
+                           GpuCase{"long rows, seed 803", with_long_rows(1000, {40, 100, 300, 700}, false, 803)},
+                           GpuCase{"chain", chain(500)}})
+    for (const std::string method : {"bicgstab", "gmres"})
+      for (const std::string precond : {"none", "jacobi", "dilu", "ilu0"})
+        for (const std::string& ordering : orderings) {
+          if (precond == "none" && c.name.starts_with("long")) continue;  // 300 iterations, more or less
+          SCOPED_TRACE(c.name + ", " + method + " " + precond + " " + ordering);
+          Options o;
+          o.solver = method;
+          o.precond = precond;
+          o.ordering = ordering;
+          expect_host_answer(c.a, random_values(std::size_t(c.a.rows), 804), o);
+        }
+}
+
+TEST(GpuSolver, StrategiesGiveTheSameBitsAndMatchTheHost) {
+  KRILU_REQUIRE_GPU();
+  for (const std::string system : {"gen:convdiff2d:150x120", "gen:convdiff3d:30x29x28"}) {
+    const CsrMatrix a = generate(system);
+    const std::vector<double> b = random_values(std::size_t(a.rows), 805);
+    for (const std::string precond : {"dilu", "ilu0"})
+      for (const std::string& ordering : orderings) {
+        Options o;
+        o.solver = "bicgstab";
+        o.precond = precond;
+        o.ordering = ordering;
+        SCOPED_TRACE(system + " " + precond + " " + ordering);
+        expect_host_answer(a, b, o);
+        std::vector<double> first;
+        for (const std::string triangular : {"level-set", "sync-free", "tiled", "auto"}) {
+          o.triangular = triangular;
+          const Answer s = answer(a, b, o, "cuda");
+          if (first.empty()) first = s.r.history;
+          EXPECT_EQ(s.r.history, first) << triangular;
+          if (ordering == "block-multicolour") continue;  // which has one way to run
+          if (triangular != "auto") {
+            EXPECT_EQ(s.r.triangular, triangular);
+          } else {
+            EXPECT_TRUE(std::any_of(s.r.notes.begin(), s.r.notes.end(), [](const std::string& note) {
+              return note.starts_with("triangular auto: ") && note.find("tiled ") != std::string::npos;
+            }));
+          }
+        }
+      }
+  }
+}
+
+TEST(GpuSolver, OpenFoamsNormIsTheHosts) {
+  KRILU_REQUIRE_GPU();
+  for (const std::string method : {"cg", "bicgstab"}) {
+    const CsrMatrix a = generate("gen:poisson3d:12x11x10");
+    const std::vector<double> b = random_values(std::size_t(a.rows), 806);
+    Options o;
+    o.solver = method;
+    o.precond = method == "cg" ? "dic" : "dilu";
+    o.ordering = "natural";
+    o.norm = Norm::openfoam;
+    o.rtol = 1e-6;
+    const Answer gpu = answer(a, b, o, "cuda"), host = answer(a, b, o, "host");
+    EXPECT_EQ(gpu.r.status, Status::converged);
+    EXPECT_NEAR(gpu.r.iterations, host.r.iterations, 2);
+    EXPECT_NEAR(gpu.r.initial_residual, host.r.initial_residual, 1e-12 * host.r.initial_residual);
+    for (std::size_t k = 0; k < std::min<std::size_t>(10, host.r.history.size()); ++k)
+      EXPECT_NEAR(gpu.r.history[k], host.r.history[k], 1e-8 * host.r.history[0]) << k;
+  }
+}
+
+// --- values over time ----------------------------------------------------------------------------------------------
+
+TEST(GpuSolver, ValuesChangeWithoutANewAnalysis) {
+  KRILU_REQUIRE_GPU();
+  for (const std::string precond : {"none", "jacobi", "dilu", "ilu0"})
+    for (const std::string ordering : {"natural", "block-multicolour"}) {
+      SCOPED_TRACE(precond + " " + ordering);
+      CsrMatrix a = generate("gen:convdiff2d:31x23");
+      Options o;
+      o.solver = "bicgstab";
+      o.precond = precond;
+      o.ordering = ordering;
+      o.device = "cuda";
+      Solver solver(o);
+      solver.analyse(a);
+      for (int round = 1; round <= 4; ++round) {
+        for (Offset k = 0; k < a.nnz(); ++k) a.values[std::size_t(k)] *= 1 + 0.1 * double((k * 7 + round) % 3);
+        for (Index i = 0; i < a.rows; ++i)
+          for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k)
+            if (a.columns[std::size_t(k)] == i) a.values[std::size_t(k)] *= 1.4;
+        solver.factor(a);
+        for (int rhs = 0; rhs < 2; ++rhs) {
+          const std::vector<double> b = random_values(std::size_t(a.rows), std::uint64_t(10 * round + rhs));
+          std::vector<double> x(b.size(), 0.0), y = x;
+          const Result r = solver.solve(b, x);
+          ASSERT_EQ(r.status, Status::converged);
+          EXPECT_LE(true_residual(a, x, b), 1e-8 * (1 + 1e-6));
+          Solver anew(o);
+          anew.analyse(a);
+          anew.factor(a);
+          EXPECT_EQ(anew.solve(b, y).history, r.history) << "something is left of the rounds before";
+          EXPECT_EQ(y, x);
+          EXPECT_EQ(solver.solve(b, x).iterations, 0) << "the guess is not used";
+        }
+      }
+      EXPECT_EQ(solver.counts().analyses, 1);
+      EXPECT_EQ(solver.counts().factorisations, 4);
+    }
+}
+
+TEST(GpuSolver, SetupIsAnalyseAndFactor) {
+  KRILU_REQUIRE_GPU();
+  // The second is strongly coupled along z, where blocks that know the values lie.
+  for (const CsrMatrix& a : {generate("gen:convdiff3d:12x13x14"), stretched(12, 12, 40, 1, 1, 100)})
+    for (const std::string precond : {"auto", "jacobi", "dilu", "ilu0"})
+      for (const std::string& ordering : orderings) {
+        SCOPED_TRACE(std::to_string(a.rows) + " rows, " + precond + " " + ordering);
+        Options o;
+        o.solver = precond == "auto" ? "auto" : "bicgstab";
+        o.precond = precond;
+        o.ordering = ordering;
+        o.device = "cuda";
+        const std::vector<double> b = random_values(std::size_t(a.rows), 807);
+        Solver two(o);
+        two.analyse(a);
+        two.factor(a);
+        std::vector<double> x(b.size(), 0.0);
+        const Result r = two.solve(b, x);
+        const Answer one = answer(a, b, o, "cuda");
+        EXPECT_EQ(one.r.history, r.history);
+        EXPECT_EQ(one.x, x);
+      }
+}
+
+TEST(GpuSolver, AThousandSolvesGiveTheSameBits) {
+  KRILU_REQUIRE_GPU();
+  const CsrMatrix a = generate("gen:convdiff3d:16x16x16");
+  const std::vector<double> b = random_values(4096, 808);
+  struct Way {
+    std::string triangular, ordering;
+    int times;
+  };
+  std::vector<double> natural;
+  for (const Way& way : {Way{"sync-free", "natural", 400}, Way{"tiled", "natural", 300}, Way{"auto", "natural", 100},
+                         Way{"auto", "block-multicolour", 200}}) {
+    Options o;
+    o.solver = "bicgstab";
+    o.precond = "dilu";
+    o.triangular = way.triangular;
+    o.ordering = way.ordering;
+    o.device = "cuda";
+    Solver solver(o);
+    solver.setup(a);
+    std::vector<double> first;
+    for (int k = 0; k < way.times; ++k) {
+      std::vector<double> x(b.size(), 0.0);
+      ASSERT_EQ(solver.solve(b, x).status, Status::converged);
+      if (first.empty()) first = x;
+      ASSERT_EQ(bits(x), bits(first)) << way.triangular << ", " << way.ordering << ", solve " << k;
+    }
+    if (way.ordering != "natural") continue;
+    if (natural.empty()) natural = first;
+    EXPECT_EQ(bits(first), bits(natural)) << way.triangular;
+  }
+}
+
+// --- refusals ------------------------------------------------------------------------------------------------------
+
+TEST(GpuSolver, NanAndInfinityInTheMatrixAreNamedByTheirRow) {
+  KRILU_REQUIRE_GPU();
+  const CsrMatrix a = generate("gen:convdiff2d:20x15");
+  for (double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})
+    for (const std::string precond : {"auto", "none", "dilu", "ilu0"})
+      for (const std::string ordering : {"natural", "block-multicolour"})
+        for (Index row : {0, 150, 299}) {
+          SCOPED_TRACE(precond + " " + ordering);
+          CsrMatrix m = a;
+          m.values[std::size_t(m.offsets[std::size_t(row) + 1]) - 1] = bad;
+          Options o;
+          o.precond = precond;
+          o.ordering = ordering;
+          o.device = "cuda";
+          Solver solver(o);
+          const std::string sentence = "row " + std::to_string(row + 1) + " of the matrix holds NaN or infinity";
+          EXPECT_EQ(complaint([&] { solver.setup(m); }), sentence);
+          EXPECT_EQ(complaint([&] {
+                      solver.analyse(a);
+                      solver.factor(m);
+                    }),
+                    sentence);
+          solver.factor(a);  // and nothing of it is left
+          std::vector<double> x(300, 0.0);
+          EXPECT_EQ(solver.solve(random_values(300, 809), x).status, Status::converged);
+        }
+}
+
+TEST(GpuSolver, RefusesInTheHostsWords) {
+  KRILU_REQUIRE_GPU();
+  const CsrMatrix a = generate("gen:poisson2d:9x9");
+  const auto refusal = [](const CsrMatrix& m, const char* device) {
+    Options o;
+    o.solver = "bicgstab";
+    o.precond = "dilu";
+    o.device = device;
+    return complaint([&] { Solver(o).setup(m); });
+  };
+  std::vector<CsrMatrix> bad(7, a);
+  std::swap(bad[0].columns[1], bad[0].columns[2]);
+  bad[1].columns[1] = bad[1].columns[0];
+  bad[2].columns[std::size_t(a.nnz() - 1)] = 81;
+  bad[3].columns[0] = -1;
+  bad[4].offsets[0] = 1;
+  bad[5].offsets[4] = 1 << 30;
+  bad[6] = from_dense({{1, 0, 2}, {0, 1, 0}});
+  for (const CsrMatrix& m : bad) {
+    EXPECT_NE(refusal(m, "host"), "");
+    EXPECT_EQ(refusal(m, "cuda"), refusal(m, "host"));
+  }
+  const auto named = [](const std::string& device, const std::string& triangular) {
+    Options o;
+    o.device = device;
+    o.triangular = triangular;
+    return complaint([&] { Solver{o}; });
+  };
+  EXPECT_TRUE(named("cuda:99", "auto").starts_with("there is no GPU 99: this machine has "))
+      << named("cuda:99", "auto");
+  EXPECT_NE(named("cuda:x", "auto"), "");
+  EXPECT_NE(named("cuda", "serial"), "");
+  EXPECT_NE(named("host", "tiled"), "");
+  EXPECT_EQ(named("cuda:0", "tiled"), "");
+}
+
+TEST(GpuSolver, AZeroPivotFallsBackToJacobiWhereTheChoiceIsLeft) {
+  KRILU_REQUIRE_GPU();
+  const CsrMatrix a = from_dense({{1, 1, 0}, {1, 1, 2}, {0, 1, 1}});  // 1 - 1 * 1
+  Options o;
+  o.ordering = "natural";
+  const Answer s = answer(a, {1, 2, 3}, o, "cuda");
+  EXPECT_EQ(s.r.status, Status::converged);
+  EXPECT_EQ(s.r.precond, "jacobi");
+  EXPECT_TRUE(std::any_of(s.r.notes.begin(), s.r.notes.end(), [](const std::string& note) {
+    return note.starts_with("precond auto: jacobi in place of dilu (dilu: zero pivot in row 2");
+  }));
+  o.precond = "dilu";
+  EXPECT_THROW(answer(a, {1, 2, 3}, o, "cuda"), ZeroPivot);
+  o.shift = 0.1;
+  EXPECT_EQ(answer(a, {1, 2, 3}, o, "cuda").r.precond, "dilu");
+}
+
+TEST(GpuSolver, AutoTakesTheGpuUnlessTheHostIsAskedFor) {
+  KRILU_REQUIRE_GPU();
+  const CsrMatrix a = generate("gen:convdiff2d:12x12");
+  const std::vector<double> b = random_values(144, 810);
+  const Answer s = answer(a, b, {}, "auto");
+  EXPECT_TRUE(s.r.device.starts_with("cuda:0 (")) << s.r.device;
+  EXPECT_EQ(s.r.ordering, "block-multicolour");
+  EXPECT_EQ(s.r.status, Status::converged);
+  Options o;
+  o.triangular = "serial";
+  EXPECT_EQ(answer(a, b, o, "auto").r.device, "host");
+}
+
+// --- other threads -------------------------------------------------------------------------------------------------
+
+TEST(GpuSolver, IsInterruptedByAnotherThread) {
+  KRILU_REQUIRE_GPU();
+  const CsrMatrix a = generate("gen:poisson2d:400x400");
+  const std::vector<double> b = random_values(std::size_t(a.rows), 811);
+  for (const std::string precond : {"none", "dilu"}) {
+    Options o;
+    o.solver = "gmres";
+    o.precond = precond;
+    o.device = "cuda";
+    o.restart = 2;  // hundreds of thousands of iterations
+    o.rtol = 1e-13;
+    o.max_iterations = 2000000;
+    Solver solver(o);
+    solver.setup(a);
+    std::vector<double> x(b.size(), 0.0);
+    Monitor monitor;
+    std::atomic<bool> over{false};
+    std::thread other([&] {
+      while (monitor.iteration() < 200 && !over) std::this_thread::yield();
+      monitor.interrupt();
+    });
+    const auto start = std::chrono::steady_clock::now();
+    const Result r = solver.solve(b, x, &monitor);
+    over = true;
+    other.join();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    EXPECT_EQ(r.status, Status::interrupted) << precond;
+    EXPECT_GE(r.iterations, 200);
+    EXPECT_LT(r.iterations, 1000000);
+    EXPECT_LT(took.count(), 20);
+    EXPECT_EQ(monitor.iteration(), r.iterations);
+    EXPECT_EQ(Index(r.history.size()), r.iterations + 1);
+    EXPECT_LT(r.relative_residual, 1);
+    EXPECT_NEAR(true_residual(a, x, b), r.relative_residual, 1e-9);
+    // The solver is as good as before.
+    std::fill(x.begin(), x.end(), 0.0);
+    Monitor at_once;
+    at_once.interrupt();
+    EXPECT_EQ(solver.solve(b, x, &at_once).status, Status::interrupted);
+  }
+}
+
+TEST(GpuSolver, TwoSolversTakeTurns) {
+  KRILU_REQUIRE_GPU();
+  const CsrMatrix a = generate("gen:convdiff2d:50x40"), c = generate("gen:convdiff3d:12x12x12");
+  const std::vector<double> b = random_values(2000, 812), d = random_values(1728, 813);
+  Options o;
+  o.device = "cuda";
+  o.ordering = "natural";
+  Solver first(o), second(o);
+  first.setup(a);
+  second.setup(c);
+  const Answer alone = answer(a, b, o, "cuda"), other = answer(c, d, o, "cuda");
+  for (int round = 0; round < 10; ++round) {
+    std::vector<double> x(2000, 0.0), y(1728, 0.0);
+    first.solve(b, x);
+    second.solve(d, y);
+    ASSERT_EQ(x, alone.x) << "round " << round;
+    ASSERT_EQ(y, other.x) << "round " << round;
+  }
+}
+
+}  // namespace
+}  // namespace krilu::test
