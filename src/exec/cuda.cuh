@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,6 +27,11 @@ void require_cuda(cudaError_t status, const char* doing);
 namespace cuda {
 
 constexpr int block_threads = 256;
+/// Blocks of block_threads that `threads` need.
+inline unsigned blocks_for(std::int64_t threads) { return unsigned((threads + block_threads - 1) / block_threads); }
+/// After a launch: throws krilu::Error, saying what it was for, where it failed.
+inline void launched(const char* doing) { require_cuda(cudaGetLastError(), doing); }
+
 constexpr std::size_t most_sum_bytes = 3 * sizeof(double);  // of one block: up to three sums
 
 template <class F>

@@ -5,25 +5,13 @@ namespace krilu::precond {
 
 namespace {
 
-unsigned blocks_for(std::int64_t threads) { return unsigned((threads + 255) / 256); }
-void launched(const char* doing) { exec::require_cuda(cudaGetLastError(), doing); }
+using exec::cuda::blocks_for;
+using exec::cuda::launched;
 
 /// place[k] of caller's entry k among the stored upper entries.
 __global__ void invert(Offset n, const Offset* source, Offset* place) {
   const Offset k = Offset(blockIdx.x * blockDim.x + threadIdx.x);
   if (k < n) place[source[k]] = k;
-}
-
-__device__ Offset find_entry(const CsrView& a, Index row, Index column) {
-  Offset low = a.offsets[row], high = a.offsets[row + 1];
-  while (low < high) {
-    const Offset mid = low + (high - low) / 2;
-    if (a.columns[mid] < column)
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  return low < a.offsets[row + 1] && a.columns[low] == column ? low : -1;
 }
 
 /// A warp a slice, as all that follow.
@@ -38,7 +26,7 @@ __global__ void find_partners(sparse::SlicedPatternView p, CsrView a, const Inde
     const Offset at = sparse::step(l, k, me);
     if (k >= l.count) continue;
     const Index i = caller_row ? caller_row[l.row] : l.row;
-    const Offset mirror = find_entry(a, a.columns[source[at]], i);
+    const Offset mirror = sparse::find_entry(a, a.columns[source[at]], i);
     partner[at] = mirror < 0 ? -1 : upper_place[mirror];
   }
 }

@@ -16,8 +16,8 @@ using sparse::SlicedPatternView;
 using triangular::Awaited;
 constexpr unsigned full = 0xffffffffu;
 
-unsigned blocks_for(std::int64_t threads) { return unsigned((threads + 255) / 256); }
-void launched(const char* doing) { exec::require_cuda(cudaGetLastError(), doing); }
+using exec::cuda::blocks_for;
+using exec::cuda::launched;
 
 /// Entries row by row, columns ascending, and where each stands in the slices.
 struct Rows {

@@ -17,8 +17,8 @@ using Key = std::uint64_t;
 constexpr int class_bits = 3;  // rows (or blocks) of a kind that share slices
 constexpr Index largest_tile = 4096, smallest_tile = 512;
 
-unsigned blocks_for(std::int64_t threads) { return unsigned((threads + 255) / 256); }
-void launched(const char* doing) { exec::require_cuda(cudaGetLastError(), doing); }
+using exec::cuda::blocks_for;
+using exec::cuda::launched;
 int bits_of(std::uint64_t most) { return std::max(1, int(std::bit_width(most))); }
 
 template <class T>

@@ -7,20 +7,9 @@ namespace krilu::sparse {
 
 namespace {
 
+using exec::cuda::blocks_for;
+using exec::cuda::launched;
 constexpr Index none = std::numeric_limits<Index>::max();
-
-/// Position of column j in row i, or -1.
-__device__ Offset find(const CsrView& a, Index i, Index j) {
-  Offset low = a.offsets[i], high = a.offsets[i + 1];
-  while (low < high) {
-    const Offset mid = low + (high - low) / 2;
-    if (a.columns[mid] < j)
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  return low < a.offsets[i + 1] && a.columns[low] == j ? low : -1;
-}
 
 struct Found {
   int offsets_bad = 0, columns_bad = 0, pattern_differs = 0, values_differ = 0;
@@ -68,7 +57,7 @@ __global__ void look(CsrView a, Found* found) {
         negative = a.values && a.values[k] < 0;
         continue;
       }
-      const Offset mirror = find(a, j, i);
+      const Offset mirror = find_entry(a, j, i);
       if (mirror < 0)
         found->pattern_differs = 1;
       else if (a.values && a.values[mirror] != a.values[k])
@@ -89,8 +78,6 @@ __global__ void find_not_finite(CsrView a, Found* found) {
   const Index i = Index(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < a.rows && !row_is_finite(a, i)) atomicMin(&found->first_not_finite, i);
 }
-
-unsigned blocks_for(Index rows) { return unsigned((std::int64_t(rows) + 255) / 256); }
 
 Index known(Index row) { return row == none ? -1 : row; }
 
@@ -124,7 +111,7 @@ CsrFacts facts(const exec::Cuda& space, const DeviceCsr& a) {
     check_offsets<<<blocks, 256, 0, space.stream()>>>(a.view(), a.nnz, there.data());
     check_columns<<<blocks, 256, 0, space.stream()>>>(a.view(), there.data());
     look<<<blocks, 256, 0, space.stream()>>>(a.view(), there.data());
-    exec::require_cuda(cudaGetLastError(), "looking at the matrix");
+    launched("looking at the matrix");
   }
   space.copy_out(&found, there, 1);
   out.valid = !found.offsets_bad && !found.columns_bad;
@@ -145,7 +132,7 @@ Index first_not_finite(const exec::Cuda& space, const DeviceCsr& a) {
   const auto there = space.allocate<Found>(1);
   space.copy_in(there, &found, 1);
   find_not_finite<<<blocks_for(a.rows), 256, 0, space.stream()>>>(a.view(), there.data());
-  exec::require_cuda(cudaGetLastError(), "looking at the values");
+  launched("looking at the values");
   space.copy_out(&found, there, 1);
   return known(found.first_not_finite);
 }
