@@ -146,14 +146,14 @@ json solve(const CsrMatrix& a, const std::vector<double>& b, krilu::Options o, i
     krilu::Solver solver(o);
     Times analyse, factor, solve_, total;
     krilu::Result r;
-    for (int k = 0; k <= repeat; ++k) {
+    for (int k = -1; k <= repeat; ++k) {
       std::vector<double> x(b.size(), 0.0);
       const auto start = std::chrono::steady_clock::now();
       solver.setup(a);
       r = solver.solve(b, x);
       const double ms = 1e3 * std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      if (k == 0) {
-        out["first_total_ms"] = ms;
+      if (k < 1) {  // kernels are loaded and memory is had for the first time
+        if (k < 0) out["first_total_ms"] = ms;
         if (ms > 3000) repeat = 1;
         continue;
       }

@@ -51,7 +51,7 @@ void Dilu<exec::Cuda, double>::apply(const sparse::Operator<exec::Cuda, double>&
   if (pattern_->widest() <= 4)
     product_after_sweeps<4><<<blocks, 256, 0, space_.stream()>>>(a_, rd_.data(), work_.data(), z, Az);
   else
-    product_after_sweeps<6><<<blocks, 256, 0, space_.stream()>>>(a_, rd_.data(), work_.data(), z, Az);
+    product_after_sweeps<3><<<blocks, 256, 0, space_.stream()>>>(a_, rd_.data(), work_.data(), z, Az);
   exec::require_cuda(cudaGetLastError(), "launching a product");
 }
 

@@ -40,6 +40,7 @@ Facts DeviceSystem::look(const CsrView& a, bool values) {
   a_ = sparse::upload(ex_, a, values);
   const sparse::CsrFacts f = sparse::facts(ex_, a_);
   if (!f.valid) require_valid(a);  // the host knows the sentence
+  not_finite_ = f.first_not_finite;
   return {f.symmetry, f.diagonal, f.pattern_hash};
 }
 
@@ -82,9 +83,9 @@ void DeviceSystem::set_values(const CsrView& a, bool seen) {
   if (!seen || a_.values.size() != std::size_t(a.nnz())) {
     if (a_.values.size() != std::size_t(a.nnz())) a_.values = ex_.allocate<double>(std::size_t(a.nnz()));
     ex_.copy_in(a_.values, a.values, a_.values.size());
+    not_finite_ = sparse::first_not_finite(ex_, a_);
   }
-  if (const Index row = sparse::first_not_finite(ex_, a_); row >= 0)
-    throw Error("row " + std::to_string(row + 1) + " of the matrix holds NaN or infinity");
+  if (not_finite_ >= 0) throw Error("row " + std::to_string(not_finite_ + 1) + " of the matrix holds NaN or infinity");
   sparse::fill_values(ex_, pattern_, a_.values.data(), matrix_);
   if (!seen) a_.values = {};
 }

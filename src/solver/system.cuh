@@ -42,6 +42,7 @@ class DeviceSystem {
   std::shared_ptr<const sparse::SlicedPattern> pattern_;
   sparse::SlicedMatrix<T> matrix_;
   std::string shape_;
+  Index not_finite_ = -1;  // the first row of the values that look saw
 };
 
 }  // namespace krilu::solver

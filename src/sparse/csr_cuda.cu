@@ -47,26 +47,28 @@ __global__ void look(CsrView a, Found* found) {
   bool negative = false;
   unsigned long long hash = 0;
   if (i < a.rows && !found->offsets_bad && !found->columns_bad) {
-    bool have = false, zero = false;
+    bool have = false, zero = false, finite = true;
     for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
       const Index j = a.columns[k];
       hash += scrambled(i, j);
+      const double v = a.values ? a.values[k] : 0;
+      finite = finite && isfinite(v);
       if (j == i) {
         have = true;
-        zero = a.values && a.values[k] == 0;
-        negative = a.values && a.values[k] < 0;
+        zero = a.values && v == 0;
+        negative = v < 0;
         continue;
       }
       const Offset mirror = find_entry(a, j, i);
       if (mirror < 0)
         found->pattern_differs = 1;
-      else if (a.values && a.values[mirror] != a.values[k])
+      else if (a.values && a.values[mirror] != v)
         found->values_differ = 1;
     }
     if (!have) atomicAdd(&found->missing, 1);
     if (zero) atomicAdd(&found->zero, 1);
     if (!have || zero) atomicMin(&found->first_bad, i);
-    if (a.values && !row_is_finite(a, i)) atomicMin(&found->first_not_finite, i);
+    if (!finite) atomicMin(&found->first_not_finite, i);
   }
   for (int offset = 16; offset > 0; offset /= 2) hash += __shfl_xor_sync(0xffffffffu, hash, offset);
   if (threadIdx.x % 32 == 0) atomicAdd(&found->hash, hash);

@@ -148,22 +148,6 @@ __global__ void fill_slices(SlicedPatternView v, Permuted p, bool blocks, Index*
   }
 }
 
-/// Finds the stepped slices (Slice::stepped): a warp a slice.
-__global__ void find_stepped(Index slices, const std::uint8_t* count, const Index* column, Slice* slice) {
-  const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / 32);
-  const int lane = int(threadIdx.x % 32);
-  if (s >= slices) return;
-  const Slice own = slice[s];
-  bool stepped = own.lanes_log2() == 0 && own.width() > 0;
-  if (lane < own.rows()) stepped = stepped && count[std::size_t(s) * 32 + unsigned(lane)] == own.width();
-  if (!__all_sync(full, stepped)) return;
-  for (int k = 0; k < own.width(); ++k) {
-    const Offset first = own.entry + k * own.rows();
-    if (lane < own.rows()) stepped = stepped && column[first + lane] == column[first] + lane;
-  }
-  if (__all_sync(full, stepped) && lane == 0) slice[s].shape |= Slice::stepped_bit;
-}
-
 /// The inner steps of slices whose rows depend on each other, in either triangle: a warp a slice.
 __global__ void inner_steps(Index slices, Slice* lower_slice, Slice* upper_slice, Permuted p, std::uint8_t* inner,
                             Shapes* shapes) {
@@ -292,13 +276,6 @@ SlicedPattern::SlicedPattern(const exec::Cuda& space, const DeviceCsr& a, std::s
         view(), permuted, layout_->blocks, lower_column_.data(), lower_source_.data(), upper_column_.data(),
         upper_source_.data());
     launched("filling slices");
-    if (!layout_->blocks) {
-      find_stepped<<<warps, 256, 0, space.stream()>>>(count, lower_count_.data(), lower_column_.data(),
-                                                      lower_slice_.data());
-      find_stepped<<<warps, 256, 0, space.stream()>>>(count, upper_count_.data(), upper_column_.data(),
-                                                      upper_slice_.data());
-      launched("looking for lines of a lattice");
-    }
     if (layout_->blocks) {
       inner_ = space.allocate<std::uint8_t>(std::size_t(count) * 32);
       inner_steps<<<blocks_for(std::int64_t(count) * 32), 256, 0, space.stream()>>>(

@@ -5,7 +5,7 @@
 // coalesced and nothing is padded, whatever the lengths; a ballot tells each lane its place (Walk). Entries of L stand
 // in the order of elimination, those of U in the opposite one, as the two sweeps meet them. How many entries each lane
 // has stands in a byte at 32 s + lane, so that it is on its way together with the slice itself.
-// Cost of y = A x: 12 bytes a nonzero (9 in stepped slices), 24 bytes a row and 96 a slice.
+// Cost of y = A x: 12 bytes a nonzero, 24 bytes a row and 96 a slice.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace krilu::sparse {
 struct alignas(16) Slice {
   Index row;            // its first row
   Offset entry;         // its first entry
-  std::uint32_t shape;  // rows - 1: 5 bits, log2 of lanes a row: 3, entries of the longest lane: 23, stepped: 1
+  std::uint32_t shape;  // rows - 1: 5 bits, log2 of lanes a row: 3, entries of the longest lane: 24
   Index inner;          // steps that its rows need one after another, where they depend on each other; else 1
 
   static KRILU_INLINE std::uint32_t shaped(int rows, int lanes_log2, std::uint32_t width) {
@@ -31,10 +31,7 @@ struct alignas(16) Slice {
   }
   KRILU_INLINE int rows() const { return int(shape & 31) + 1; }
   KRILU_INLINE int lanes_log2() const { return int(shape >> 5 & 7); }
-  KRILU_INLINE int width() const { return int(shape >> 8 & 0x7fffff); }
-  /// Lane q's columns are lane 0's plus q, as within a line of a lattice: products then read those of lane 0 alone.
-  KRILU_INLINE bool stepped() const { return shape >> 31 != 0; }
-  static constexpr std::uint32_t stepped_bit = 1u << 31;
+  KRILU_INLINE int width() const { return int(shape >> 8); }
 };
 
 struct SlicedTriangle {
@@ -200,22 +197,28 @@ __device__ __forceinline__ T sum_over_lanes(T sum, int lanes_log2) {
 template <int count, class T>
 __device__ __forceinline__ void add_triangle(const SlicedTriangle& t, const T* value, const Slice& slice, Lane l,
                                              int lane, const T* x, T& sum) {
-  const bool stepped = slice.stepped();
-  for (int k = 0; k < slice.width(); k += count) {
-    Index c[count];
-    T v[count];
+  const auto add = [&](const auto& place) {
+    for (int k = 0; k < slice.width(); k += count) {
+      Index c[count];
+      T v[count];
 #pragma unroll
-    for (int j = 0; j < count; ++j) {
-      const bool have = k + j < l.count;
-      const Offset first = slice.entry + (k + j) * slice.rows();
-      const Offset at = stepped ? first + lane : step(l, k + j, lane);
-      c[j] = !have ? ~0 : stepped ? __ldg(t.column + first) + lane : __ldcs(t.column + at);
-      v[j] = have ? __ldcs(value + at) : T(0);
+      for (int j = 0; j < count; ++j) {
+        const Offset at = place(k + j);
+        const bool have = k + j < l.count;
+        c[j] = have ? __ldcs(t.column + at) : ~0;
+        v[j] = have ? __ldcs(value + at) : T(0);
+      }
+#pragma unroll
+      for (int j = 0; j < count; ++j)
+        if (k + j < l.count) sum += v[j] * __ldg(x + (c[j] < 0 ? slice.row + ~c[j] : c[j]));
     }
-#pragma unroll
-    for (int j = 0; j < count; ++j)
-      if (k + j < l.count) sum += v[j] * __ldg(x + (c[j] < 0 ? slice.row + ~c[j] : c[j]));
-  }
+  };
+  // Where all rows are equally long, as most are, places are plain arithmetic.
+  const int lanes = slice.rows() << l.lanes_log2;
+  if (__all_sync(0xffffffffu, l.row < 0 || l.count == slice.width()))
+    add([&](int k) { return slice.entry + k * lanes + lane; });
+  else
+    add([&](int k) { return step(l, k, lane); });
 }
 
 #endif
