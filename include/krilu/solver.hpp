@@ -129,11 +129,13 @@ class Solver {
   Solver(Solver&&) noexcept;
   Solver& operator=(Solver&&) noexcept;
 
-  /// Studies the pattern of a (its values serve only to choose a solver where that is left to `auto`). Throws
-  /// krilu::Error where a is not square or not a valid CSR matrix.
+  /// Studies the pattern of a. Values, where there are any, serve to choose what was left to `auto`, and on a GPU to
+  /// grow blocks along strong couplings. Throws krilu::Error where a is not square or not a valid CSR matrix, and where
+  /// it is too large for the device.
   void analyse(const CsrView& a);
 
-  /// analyse and factor in one: values go to the device once, where calling the two brings them there twice.
+  /// analyse and factor in one: values go to a GPU once, where calling the two brings them there twice. Throws as they
+  /// do.
   void setup(const CsrView& a);
 
   /// Takes values of the analysed pattern and forms the preconditioner. Throws krilu::Error for NaN or infinity, for a

@@ -158,7 +158,7 @@ void Cuda::copy_out(void* to, const void* from, std::size_t bytes) const {
     require_cuda(cudaMemcpyAsync(target, static_cast<const char*>(from) + at, n, cudaMemcpyDeviceToHost, d.stream),
                  "copying");
   };
-  if (bytes < stage_bytes / 4 || recording()) {
+  if (bytes < stage_bytes / 4) {
     if (bytes) get(to, 0, bytes);
     return synchronise();
   }

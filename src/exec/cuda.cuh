@@ -364,10 +364,24 @@ void Cuda::conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Reco
                "recording the body of a loop");
   const cudaStream_t outer = std::exchange(d.stream, inner);
   ++d.depth;
-  record();
-  if (until) {
-    cuda::set_condition<<<1, 1, 0, d.stream>>>(handle, flag, until);
-    launched();
+  try {
+    record();
+    if (until) {
+      cuda::set_condition<<<1, 1, 0, d.stream>>>(handle, flag, until);
+      cuda::launched("recording a loop");
+    }
+  } catch (...) {  // the streams record no more, and the space is as it was
+    cudaGraph_t dropped = nullptr;
+    cudaStreamEndCapture(inner, &dropped);
+    d.idle_streams.push_back(inner);
+    d.stream = outer;
+    --d.depth;
+    if (outermost) {
+      cudaStreamEndCapture(outer, &dropped);
+      cudaGraphDestroy(top);
+    }
+    cudaGetLastError();
+    throw;
   }
   --d.depth;
   d.stream = outer;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a Krylov method sees of a preconditioner: z = M^-1 r. Made for a pattern (analyse: the constructor), given
 // values as often as they change (factor), applied hundreds of times (apply). A new one is a class like these, one line
-// in registry.cpp, and its test.
+// in registry_table.hpp, and its test.
 #pragma once
 
 #include <cstddef>

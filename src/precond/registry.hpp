@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preconditioners by name: one line each in registry.cpp.
+// Preconditioners by name: one line each in registry_table.hpp.
 #pragma once
 
 #include <memory>

@@ -22,11 +22,14 @@ class Engine {
   virtual std::string device() const = 0;
   /// Throws krilu::Error where a is no valid square matrix, or too large for the device.
   virtual Facts look(const CsrView& a, bool values) = 0;
-  /// After look, with the same a. graph: the pattern of A + A^T; a itself where its pattern is symmetric.
+  /// After look, with the same a. graph: the pattern of A + A^T; a itself where its pattern is symmetric, or where the
+  /// plan has no sweeps.
   virtual void analyse(const CsrView& a, const CsrView& graph, const Plan& plan) = 0;
   /// `seen`: the values are those that look saw.
   virtual void factor(const CsrView& a, bool seen) = 0;
-  /// Launches of one application of the preconditioner on a GPU; 0 elsewhere.
+  /// The caller's values are not asked for again: a device may let its copy of them go.
+  virtual void forget_values() = 0;
+  /// Launches of one application of a preconditioner in coloured blocks on a GPU; 0 elsewhere.
   virtual Index launches() const = 0;
   /// After factor: what an iteration is made of, timed on a GPU.
   virtual Costs costs() = 0;

@@ -34,9 +34,12 @@ std::string sentence(const char* format, long a, long b) {
 
 Facts DeviceSystem::look(const CsrView& a, bool values) {
   if (a.rows != a.cols || a.rows <= 0 || !a.offsets || a.nnz() < 0) require_valid(a);
+  matrix_ = {};
+  pattern_.reset();
+  plan_.reset();
+  a_ = {};
   // Most at a time, during the analysis: A, both triangles with what they come from, and what is sorted on the way.
   ex_.require_memory(std::size_t(a.nnz()) * 48 + std::size_t(a.rows) * 260, a.rows, a.nnz());
-  a_ = {};
   a_ = sparse::upload(ex_, a, values);
   const sparse::CsrFacts f = sparse::facts(ex_, a_);
   if (!f.valid) require_valid(a);  // the host knows the sentence
@@ -87,7 +90,6 @@ void DeviceSystem::set_values(const CsrView& a, bool seen) {
   }
   if (not_finite_ >= 0) throw Error("row " + std::to_string(not_finite_ + 1) + " of the matrix holds NaN or infinity");
   sparse::fill_values(ex_, pattern_, a_.values.data(), matrix_);
-  if (!seen) a_.values = {};
 }
 
 precond::Context<exec::Cuda> DeviceSystem::context(triangular::Strategy strategy) const {

@@ -25,13 +25,17 @@ class EngineOn final : public Engine {
   std::string device() const override { return device_; }
   Facts look(const CsrView& a, bool values) override {
     enter();
+    // What stood before goes before its successor is measured against the memory that is left.
+    driver_.reset();
+    method_.reset();
+    precond_.reset();
+    b_ = {};
+    x_ = {};
     return system_.look(a, values);
   }
 
   void analyse(const CsrView& a, const CsrView& graph, const Plan& plan) override {
     enter();
-    method_.reset();
-    driver_.reset();
     precond_.reset();
     system_.analyse(a, graph, plan);
     replace_preconditioner(plan.precond);
@@ -60,6 +64,9 @@ class EngineOn final : public Engine {
     precond_->factor(system_.matrix(), options_.shift);
   }
 
+  void forget_values() override {
+    if constexpr (requires { system_.forget_values(); }) system_.forget_values();
+  }
   Index launches() const override { return system_.launches(); }
   Costs costs() override {
     enter();
@@ -90,7 +97,9 @@ class EngineOn final : public Engine {
 
   std::size_t bytes() const override {
     std::size_t b = system_.bytes();
-    if (method_) b += precond_->bytes() + method_->bytes() + driver_->bytes();
+    if (precond_) b += precond_->bytes();
+    if (method_) b += method_->bytes();
+    if (driver_) b += driver_->bytes();
     return b + b_.bytes() + x_.bytes();
   }
   std::optional<triangular::Report> triangular() const override {

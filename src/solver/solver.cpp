@@ -118,6 +118,8 @@ struct Solver::Body {
   bool values_seen = false;  // setup: factor follows analyse, with the same values
   bool on_gpu = false;
 
+  std::string device_note;  // why `auto` did not take the GPU that is there
+
   void choose_device();
   bool prefers_jacobi();
   void choose(const CsrView& a, const sparse::Symmetry& symmetry, const sparse::DiagonalFacts& diagonal);
@@ -139,10 +141,16 @@ void Solver::Body::choose_device() {
   if (d == "auto" && options.triangular != "serial" && solver::cuda_devices() > 0) on_gpu = true;
   if (d == "auto" && !on_gpu && options.triangular == "tiled")
     throw Error("triangular tiled is for GPUs, and this machine has none: take level-set or sync-free");
-  if (on_gpu)
-    engine = solver::make_cuda_engine(options, d == "auto" ? 0 : gpu_number(d));
-  else
-    engine = d == "emulated" ? solver::make_emulated_engine(options) : solver::make_host_engine(options);
+  if (on_gpu) {
+    try {
+      engine = solver::make_cuda_engine(options, d == "auto" ? 0 : gpu_number(d));
+    } catch (const Error& e) {
+      if (d != "auto" || options.triangular == "tiled") throw;
+      on_gpu = false;
+      device_note = fmt::format("device auto: the host, since the GPU cannot be used ({})", e.what());
+    }
+  }
+  if (!on_gpu) engine = d == "emulated" ? solver::make_emulated_engine(options) : solver::make_host_engine(options);
 }
 
 /// Settles what was left to `auto`. Symmetric with a diagonal of one sign: CG with DIC. Otherwise BiCGStab with DILU.
@@ -202,6 +210,7 @@ void Solver::analyse(const CsrView& a) {
   Body& s = *body_;
   s.analysed = s.factored = s.weighed = false;
   s.notes.clear();
+  if (!s.device_note.empty()) s.notes.push_back(s.device_note);
   s.explanation.clear();
   s.rows = a.rows;
   if (s.options.device == "auto" && s.on_gpu)
@@ -282,10 +291,12 @@ void Solver::factor(const CsrView& a) {
       const char* next = s.plan.precond == "jacobi" ? "none" : "jacobi";
       s.notes.push_back(fmt::format("precond auto: {} in place of {} ({})", next, s.plan.precond, e.what()));
       s.plan.precond = next;
+      s.analysed = false;
       s.engine->replace_preconditioner(next);
+      s.analysed = true;
     }
   }
-  if (may_replace && s.on_gpu && s.plan.triangular && s.options.ordering == "auto" && !s.weighed &&
+  if (may_replace && s.on_gpu && precond::is_triangular(s.plan.precond) && s.options.ordering == "auto" && !s.weighed &&
       s.engine->launches() > few_launches) {
     s.weighed = true;
     if (s.prefers_jacobi()) {
@@ -293,10 +304,13 @@ void Solver::factor(const CsrView& a) {
       s.plan.precond = "jacobi";
       s.plan.ordering = "natural";
       s.plan.triangular = false;
+      s.analysed = false;
       s.engine->analyse(a, a, s.plan);
       s.engine->factor(a, s.values_seen);
+      s.analysed = true;
     }
   }
+  s.engine->forget_values();
   s.factored = true;
   ++s.counts.factorisations;
   s.seconds.factor = timer.seconds();

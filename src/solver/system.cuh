@@ -24,6 +24,8 @@ class DeviceSystem {
   void analyse(const CsrView& a, const CsrView& graph, const Plan& plan);
   void set_values(const CsrView& a, bool seen);
 
+  void forget_values() { a_.values = {}; }
+
   precond::Context<exec::Cuda> context(triangular::Strategy strategy) const;
   const std::shared_ptr<const sparse::SlicedPattern>& pattern() const { return pattern_; }
   const sparse::SlicedMatrix<T>& matrix() const { return matrix_; }
