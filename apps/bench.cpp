@@ -31,7 +31,11 @@ const std::vector<Paper>& papers() {
   static const std::vector<Paper> all{{"dilu-paper",
                                        "Wang and Liu (2022), parallel DILU on GPUs: Tables 2 to 5, Figures 6 and 7",
                                        run_dilu_paper,
-                                       {"-fig6.png", "-fig7.png"}}};
+                                       {"-fig6.png", "-fig7.png"}},
+                                      {"hec-paper",
+                                       "Liu, Chen et al., block ILU(0), block ILUT and RAS on GPUs: its three tables",
+                                       run_hec_paper,
+                                       {"-speedups.png"}}};
   return all;
 }
 

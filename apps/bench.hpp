@@ -40,6 +40,7 @@ struct BenchReport {
 
 /// All solves are given `monitor`, and between them `monitor.interrupted()` ends the work with what there is.
 BenchReport run_dilu_paper(const BenchOptions& options, Monitor& monitor);
+BenchReport run_hec_paper(const BenchOptions& options, Monitor& monitor);
 
 // --- matrices
 // ---------------------------------------------------------------------------------------------------------

@@ -16,8 +16,10 @@
 #include "krilu/io.hpp"
 #include "krilu/solver.hpp"
 #include "precond/factors.cuh"
+#include "precond/registry.hpp"
 #include "schedule/blocks.hpp"
 #include "schedule/layout.cuh"
+#include "sparse/hec.cuh"
 
 namespace {
 
@@ -78,6 +80,14 @@ double called_ms(const Cuda& space, const std::function<void()>& work) {
   return median(t);
 }
 
+double called_ms_once(const Cuda& space, const std::function<void()>& work) {
+  space.synchronise();
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  space.synchronise();
+  return 1e3 * std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 double copy_bandwidth(const Cuda& space) {
   const std::size_t n = std::size_t(1) << 30;
   const auto a = space.allocate<char>(n), b = space.allocate<char>(n);
@@ -119,6 +129,36 @@ json product(Case& c) {
   const double entries = double(c.pattern->lower_entries()) + double(c.pattern->upper_entries());
   const double bytes = 12 * entries + 24 * double(c.a.rows);  // values and columns; diagonal, x and y
   return {{"ms", ms}, {"TB_per_s", bytes / ms * 1e-9}};
+}
+
+json hec(Case& c, const CsrMatrix& a) {
+  const krilu::sparse::Hec<Cuda, double> m(c.space, krilu::exec::Host(), a, krilu::sparse::HecForm::product);
+  const krilu::sparse::HecOperator<Cuda, double> A(c.space, m);
+  const double ms = launched_ms(c.space, 10, [&] { A.apply(c.x.data(), c.y.data()); });
+  return {{"ms", ms}, {"width", m.width()}, {"csr_entries", m.csr_entries()}};
+}
+
+/// A preconditioner that factors a matrix of its own.
+json own(Case& c, const CsrMatrix& a, const std::string& name) {
+  json out;
+  try {
+    auto context = c.context(Strategy::automatic);
+    context.caller = a;
+    std::unique_ptr<krilu::precond::Preconditioner<Cuda, double>> m;
+    out["analyse_ms"] =
+        called_ms_once(c.space, [&] { m = krilu::precond::make<Cuda, double>(name, context, c.pattern); });
+    const auto factor = [&] { m->factor({c.m, a}, 0); };
+    out["factor_ms"] =
+        name.find("ilut") == std::string::npos ? called_ms(c.space, factor) : called_ms_once(c.space, factor);
+    while (m->trials_left() > 0) m->apply(c.x.data(), c.z.data());
+    out["apply_ms"] = launched_ms(c.space, 5, [&] { m->apply(c.x.data(), c.z.data()); });
+    out["what"] = m->description();
+    out["strategy"] = krilu::triangular::to_string(m->triangular()->used);
+    out["bytes"] = m->bytes();
+  } catch (const std::exception& e) {
+    out["error"] = e.what();
+  }
+  return out;
 }
 
 json sweeps(Case& c, Strategy s) {
@@ -201,10 +241,12 @@ int main(int argc, char** argv) {
   CLI::App app{"What krilu takes on a GPU, piece by piece and as whole solves"};
   std::vector<std::string> systems;
   std::string json_path, parts = "spmv,sweeps,solve";
+  std::vector<std::string> names{"block-ilu", "block-ilu:512", "ras", "ras:512,1"};
   int repeat = 5;
   app.add_option("systems", systems, "Matrix Market files or generators")->required();
   app.add_option("--json", json_path, "Where results go");
-  app.add_option("--parts", parts, "Of spmv, sweeps, solve")->capture_default_str();
+  app.add_option("--parts", parts, "Of spmv, sweeps, own, solve")->capture_default_str();
+  app.add_option("--precond", names, "Preconditioners of `own`, one after another");
   app.add_option("--repeat", repeat, "Solves to take the median of")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   const auto wanted = [&](const char* part) { return parts.find(part) != std::string::npos; };
@@ -230,6 +272,11 @@ int main(int argc, char** argv) {
         if (wanted("spmv")) {
           c.take(krilu::schedule::as_given(space, c.a));
           out["spmv"]["as_given"] = product(c);
+          out["spmv"]["hec"] = hec(c, a);
+        }
+        if (wanted("own")) {
+          c.take(krilu::schedule::as_given(space, c.a));
+          for (const std::string& own_name : names) out["own"][own_name] = own(c, a, own_name);
         }
         const bool paired = krilu::sparse::facts(space, c.a).symmetry.pattern;
         if (wanted("sweeps") && paired) {

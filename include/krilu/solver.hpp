@@ -35,7 +35,9 @@ enum class Norm { true2, openfoam };
 
 struct Options {
   std::string solver = "auto";      // auto, cg, bicgstab, gmres, fgmres
-  std::string precond = "auto";     // auto, none, jacobi, dilu, dic, ilu0, ic0
+  std::string precond = "auto";     // auto, none, jacobi, dilu, dic, ilu0, ic0, iluk[:LEVEL],
+                                    // ilut[:MOST,TOLERANCE], block-ilu[:PARTS[,LOCAL]],
+                                    // ras[:PARTS[,OVERLAP[,LOCAL]]]; LOCAL is dilu, ilu0, iluk.. or ilut..
   std::string triangular = "auto";  // auto, serial (host), level-set, sync-free, tiled (GPU)
   std::string ordering = "auto";    // auto (host: natural, GPU: block-multicolour), natural, rcm, multicolour,
                                     // block-multicolour[:ROWS], metis[:PARTS]
@@ -106,6 +108,12 @@ struct Seconds {
   double solve = 0;
 };
 
+/// Milliseconds of what an iteration is made of.
+struct Costs {
+  double product = 0;      // A x
+  double application = 0;  // of the preconditioner: z = M^-1 r
+};
+
 struct Result {
   Status status = Status::max_iterations;
   int iterations = 0;
@@ -145,6 +153,11 @@ class Solver {
   /// Solves A x = b from the guess in x, both of length rows(). Not converging is a status of the result.
   /// Throws krilu::Error for wrong lengths, and for NaN or infinity in b or x.
   Result solve(std::span<const double> b, std::span<double> x, Monitor* monitor = nullptr);
+
+  /// Times, now, one product with the factored matrix and one application of its preconditioner, each after one that
+  /// is not counted; on the host it is the median of a few. Where `auto` has yet to choose between sweeps, it does so
+  /// first. Zeros where the matrix has no rows. Throws krilu::Error before factor. Not while another thread solves.
+  Costs costs();
 
   /// How often each step ran: updating values repeats no analysis.
   struct Counts {

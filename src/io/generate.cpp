@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated systems of any size, the same on every machine: finite-difference stencils with the weights that the
 // benchmarks name. Row r takes its factor w from splitmix64(seed + r). Two parallel passes: lengths, then entries.
-// gen:spe10 is built from measured numbers instead of stencils, in io/spe10.cpp.
+// gen:spe10 and gen:spe10-2p are built from permeabilities instead of stencils, in io/spe10.cpp and
+// io/spe10_two_phase.cpp.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,6 +16,7 @@
 #include "base/names.hpp"
 #include "exec/host.hpp"
 #include "io/spe10.hpp"
+#include "io/spe10_two_phase.hpp"
 #include "krilu/error.hpp"
 #include "krilu/io.hpp"
 
@@ -23,7 +25,7 @@ namespace krilu {
 namespace {
 
 constexpr std::string_view prefix = "gen:";
-constexpr std::string_view spe10 = "spe10";
+constexpr std::string_view spe10 = "spe10", spe10_two_phase = "spe10-2p";
 
 /// splitmix64 [Steele, Lea, Flood 2014] of a state, as a number in [0, 1) with 53 random bits.
 double unit_random(std::uint64_t state) {
@@ -88,6 +90,7 @@ std::vector<std::string> generator_names() {
   std::vector<std::string> names;
   for (const Stencil& s : stencils()) names.emplace_back(s.name);
   names.emplace_back(spe10);
+  names.emplace_back(spe10_two_phase);
   return names;
 }
 
@@ -172,18 +175,20 @@ CsrMatrix generate(const std::string& text) {
   const auto usage = [&](const std::string& why) {
     return Error(
         fmt::format("'{}': {}. A generator is gen:NAME:SIZE[:SEED], such as gen:convdiff3d:148x148x58, or "
-                    "gen:spe10:KX,KZ; NAME is one of {}",
+                    "gen:spe10:KX,KZ or gen:spe10-2p:KX,KZ; NAME is one of {}",
                     text, why, fmt::join(generator_names(), ", ")));
   };
   if (!is_generator(text)) throw usage("not a generator");
   const std::string_view body = std::string_view(text).substr(prefix.size());
   const auto parts = split(body, ':');
-  if (parts[0] == spe10) {
+  if (parts[0] == spe10 || parts[0] == spe10_two_phase) {
     // File names may hold colons, and so only the comma divides them.
-    const auto files = split(body.substr(std::min(body.size(), spe10.size() + 1)), ',');
+    const auto files = split(body.substr(std::min(body.size(), parts[0].size() + 1)), ',');
     if (files.size() != 2 || files[0].empty() || files[1].empty())
       throw usage("needs the files of Kx and Kz with one comma between them and none in their names");
-    return io::read_spe10(std::string(files[0]), std::string(files[1]));
+    const io::Spe10Grid grid = io::read_spe10(std::string(files[0]), std::string(files[1]));
+    if (parts[0] == spe10) return io::spe10_matrix(grid);
+    return io::spe10_two_phase_matrix(grid, io::spe10_two_phase_start(grid.cells));
   }
   const Stencil* stencil = nullptr;
   for (const Stencil& s : stencils())

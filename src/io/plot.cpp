@@ -44,6 +44,16 @@ std::string ranges(const Picture& p, const std::vector<Curve>& panel, bool log_y
   return s + "set yrange [*:*]\n";
 }
 
+/// Room for bars from zero (log_y: below one), the groups' names below them, and the key above.
+std::string group_axes(const std::vector<std::string>& names, bool log_y) {
+  std::string s = fmt::format("set key above horizontal\nset xrange [-0.6:{}]\nset yrange [{}:*]\n",
+                              double(names.size()) - 0.4, log_y ? 0.5 : 0.0);
+  if (log_y) s += "set format y '%g'\n";
+  s += "set xtics (";
+  for (std::size_t g = 0; g < names.size(); ++g) s += fmt::format("{}{} {}", g ? ", " : "", quoted(names[g]), g);
+  return s + ")\n";
+}
+
 }  // namespace
 
 void require_drawable(const std::string& path) {
@@ -80,16 +90,22 @@ void draw(const Picture& p, const std::string& path) {
     const std::string title = k < p.panel_titles.size() ? p.panel_titles[k] : p.title;
     s += fmt::format("set title {} noenhanced\nset xlabel {} noenhanced\nset ylabel {} noenhanced\n", quoted(title),
                      quoted(p.x_label), quoted(p.y_label));
+    const bool grouped = k < p.groups.size() && !p.groups[k].empty();
+    const double bar = 0.8 / double(std::max<std::size_t>(p.panels[k].size(), 1));
+    s += grouped ? group_axes(p.groups[k], log_y) + fmt::format("set boxwidth {}\n", bar)
+                 : "set key inside vertical\nset xtics autofreq\n";
     std::string plot = "plot ";
     for (std::size_t c = 0; c < p.panels[k].size(); ++c) {
       const Curve& curve = p.panels[k][c];
       s += fmt::format("$data{}_{} << EOD\n", k, c);
       for (auto [x, y] : curve.points)
-        if (shown(y, log_y)) s += fmt::format("{:.9g} {:.9g}\n", x, y);
+        if (shown(y, log_y)) s += fmt::format("{:.9g} {:.9g}\n", grouped ? x + bar * (double(c) + 0.5) - 0.4 : x, y);
       s += "EOD\n";
-      const std::string look = p.steps ? "fillsteps fs solid 0.6 noborder" : "lines";
+      const std::string look = grouped   ? fmt::format("boxes fs solid {} noborder", curve.dashed ? 0.4 : 0.9)
+                               : p.steps ? "fillsteps fs solid 0.6 noborder"
+                                         : "lines";
       plot += fmt::format("{}$data{}_{} using 1:2 with {} lt {}{} {}", c ? ", " : "", k, c, look, c % 8 + 1,
-                          curve.dashed && !p.steps ? " dt (9,9)" : "",
+                          curve.dashed && !p.steps && !grouped ? " dt (9,9)" : "",
                           curve.label.empty() ? "notitle" : fmt::format("title {} noenhanced", quoted(curve.label)));
     }
     if (p.target > 0)

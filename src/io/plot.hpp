@@ -25,6 +25,9 @@ struct Picture {
   int columns = 1;                         // panels in a row
   std::vector<std::string> panel_titles;
   std::vector<bool> panel_log_y;  // panel by panel, where log_y does not hold for all
+  /// Panel by panel, where not empty: bars in groups in place of lines, a bar of each curve in a group. The names of
+  /// the groups, at x = 0, 1, 2, ...
+  std::vector<std::vector<std::string>> groups;
 };
 
 /// Draws into path (.png or .svg). Throws krilu::Error for another ending, where gnuplot is not installed, or where it

@@ -8,8 +8,8 @@
 namespace krilu::precond {
 
 template <class Space, class T>
-void Dilu<Space, T>::factor(const sparse::MatrixOf<Space, T>& matrix, double shift) {
-  a_ = matrix.view();
+void Dilu<Space, T>::factor(const Values<Space, T>& a, double shift) {
+  a_ = a.stored.view();
   this->forget_trouble();
   this->space_.enqueue([a = a_, shift, runner = this->runner_, partner = this->partner(), rd = this->rd_.data(),
                         trouble = this->trouble_.data(), symmetric = this->symmetric_](const exec::Host&) {

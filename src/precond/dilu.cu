@@ -28,11 +28,11 @@ __global__ void __launch_bounds__(256)
 }  // namespace
 
 template <>
-void Dilu<exec::Cuda, double>::factor(const sparse::SlicedMatrix<double>& matrix, double shift) {
-  a_ = matrix.view();
+void Dilu<exec::Cuda, double>::factor(const Values<exec::Cuda, double>& a, double shift) {
+  a_ = a.stored.view();
   forget_trouble();
-  look_for_asymmetry(matrix);
-  find_pivots(matrix, shift);
+  look_for_asymmetry(a.stored);
+  find_pivots(a.stored, shift);
   require_no_trouble();
 }
 

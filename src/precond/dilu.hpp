@@ -17,7 +17,7 @@ template <class Space, class T>
 class Dilu final : public DiluForm<Space, T> {
  public:
   using DiluForm<Space, T>::DiluForm;
-  void factor(const sparse::MatrixOf<Space, T>& a, double shift) override;
+  void factor(const Values<Space, T>& a, double shift) override;
   void apply(const T* r, T* z) override;
   void apply(const sparse::Operator<Space, T>& A, const T* r, T* z, T* Az) override;
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "precond/dilu.hpp"
+#include "precond/elimination.cuh"
 #include "precond/factors.hpp"
 #include "precond/ilu0.hpp"
 #include "triangular/runner.cuh"
@@ -15,7 +16,14 @@ struct Context<exec::Cuda> {
   triangular::Strategy strategy = triangular::Strategy::automatic;
   std::function<Index(Index)> caller_row;
   std::shared_ptr<const schedule::Plan> plan;  // whose layout the pattern was built in
-  const sparse::DeviceCsr* matrix = nullptr;   // the caller's, while the constructor runs
+  const sparse::DeviceCsr* matrix = nullptr;   // the caller's on the device; its values while factor() runs
+  CsrView caller = {};                         // the caller's in host memory, while the constructor runs
+};
+
+template <>
+struct EliminationOn<exec::Cuda> {
+  DevicePattern rows;         // in the slices' order
+  exec::Array<Offset> where;  // of each entry among the lower entries, the upper ones and the diagonal, counted through
 };
 
 template <class T>

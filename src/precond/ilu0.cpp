@@ -33,9 +33,9 @@ Ilu0<Space, T>::Ilu0(const Context<Space>& context, std::shared_ptr<const sparse
       upper_(this->space_.template allocate<T>(std::size_t(this->pattern_->upper_entries()))) {}
 
 template <class Space, class T>
-void Ilu0<Space, T>::factor(const sparse::MatrixOf<Space, T>& matrix, double shift) {
+void Ilu0<Space, T>::factor(const Values<Space, T>& a, double shift) {
   this->forget_trouble();
-  this->space_.enqueue([a = matrix.view(), shift, runner = this->runner_, partner = this->partner(),
+  this->space_.enqueue([a = a.stored.view(), shift, runner = this->runner_, partner = this->partner(),
                         pattern = this->pattern_, rd = this->rd_.data(), lower = lower_.data(), upper = upper_.data(),
                         trouble = this->trouble_.data(), symmetric = this->symmetric_](const exec::Host& host) {
     const sparse::PatternView& p = a.pattern;

@@ -10,26 +10,24 @@
 
 namespace krilu::precond {
 
+/// What a space needs for the elimination beside the slices: a GPU's is in factors.cuh.
+template <class Space>
+struct EliminationOn {};
+
 template <class Space, class T>
 class Ilu0 final : public DiluForm<Space, T> {
  public:
   Ilu0(const Context<Space>& context, std::shared_ptr<const sparse::PatternOf<Space>> pattern, std::string name,
        bool symmetric);
-  void factor(const sparse::MatrixOf<Space, T>& a, double shift) override;
+  void factor(const Values<Space, T>& a, double shift) override;
   using Preconditioner<Space, T>::apply;
   void apply(const T* r, T* z) override;
   std::size_t bytes() const override;
 
  private:
   exec::Array<T> lower_, upper_;
-  /// On a GPU: entries row by row, and where each stands in the slices.
-  struct RowList {
-    exec::Array<Offset> start;
-    exec::Array<Index> column;
-    exec::Array<Offset> at;
-  };
-  RowList lower_rows_, upper_rows_;
-  bool is_dilu_ = false;  // no elimination meets an entry off the diagonal: ILU(0) is DILU
+  EliminationOn<Space> elimination_;
+  bool is_dilu_ = false;  // on a GPU: no elimination meets an entry off the diagonal
 };
 
 }  // namespace krilu::precond

@@ -24,8 +24,8 @@ class Jacobi final : public Preconditioner<Space, T> {
         bad_(space_.template allocate<Index>(1)) {}
 
   /// `shift` is not used: Jacobi has no pivots, only the diagonal as it is.
-  void factor(const sparse::MatrixOf<Space, T>& a, double) override {
-    const auto diagonal = a.diagonal.view();
+  void factor(const Values<Space, T>& a, double) override {
+    const auto diagonal = a.stored.diagonal.view();
     const auto rd = rd_.view();
     const auto bad = bad_.scalar();
     space_.reduce(
@@ -37,7 +37,7 @@ class Jacobi final : public Preconditioner<Space, T> {
         KRILU_FN(Index zeros) { bad() = zeros; });
     Index zeros = 0;
     space_.copy_out(&zeros, bad_, 1);
-    if (zeros > 0) throw ZeroPivot(sentence(a, zeros));
+    if (zeros > 0) throw ZeroPivot(sentence(a.stored, zeros));
   }
   using Preconditioner<Space, T>::apply;
   void apply(const T* r, T* z) override {
@@ -71,7 +71,7 @@ class None final : public Preconditioner<Space, T> {
  public:
   None(const Context<Space>& context, std::shared_ptr<const sparse::PatternOf<Space>> pattern)
       : space_(context.space), rows_(std::size_t(pattern->rows())) {}
-  void factor(const sparse::MatrixOf<Space, T>&, double) override {}
+  void factor(const Values<Space, T>&, double) override {}
   using Preconditioner<Space, T>::apply;
   void apply(const T* r, T* z) override {
     space_.for_each(

@@ -22,16 +22,27 @@ template <class Space>
 struct Context {
   Space space;
   triangular::Strategy strategy = triangular::Strategy::automatic;
-  std::function<Index(Index)> caller_row;  // of a row in the solver's order, for messages; 0-based
+  std::function<Index(Index)> caller_row;  // of a row in the solver's order, 0-based
+  CsrView caller = {};                     // the caller's matrix in host memory, while the constructor runs
+};
+
+/// The values of one matrix: as the solver stores them, and as the caller handed them over.
+template <class Space, class T>
+struct Values {
+  Values(const sparse::MatrixOf<Space, T>& stored_values, const CsrView& caller_values = {})
+      : stored(stored_values), caller(caller_values) {}
+  const sparse::MatrixOf<Space, T>& stored;
+  CsrView caller;  // in host memory; left out where only `stored` is looked at
 };
 
 template <class Space, class T>
 class Preconditioner {
  public:
   virtual ~Preconditioner() = default;
-  /// Takes the values of a, which stays alive and unchanged while the preconditioner is applied. `shift` is added to
-  /// the magnitude of each diagonal entry, in units of the row's largest entry. Throws krilu::Error for a zero pivot.
-  virtual void factor(const sparse::MatrixOf<Space, T>& a, double shift) = 0;
+  /// Takes the values of a. What is stored stays alive and unchanged while the preconditioner is applied; what is the
+  /// caller's is read now. `shift` is added to the magnitude of each diagonal entry, in units of the row's largest
+  /// entry. Throws krilu::Error for a zero pivot.
+  virtual void factor(const Values<Space, T>& a, double shift) = 0;
   /// z = M^-1 r, both in the space's memory, distinct. Allocates nothing and does not return to the host.
   virtual void apply(const T* r, T* z) = 0;
   /// z = M^-1 r and Az = A z, the pair that Krylov methods with a preconditioner on the right ask for: what is known
@@ -41,6 +52,8 @@ class Preconditioner {
     A.apply(z, Az);
   }
   virtual std::size_t bytes() const = 0;
+  /// What was chosen or found, for people; empty where there is nothing to say.
+  virtual std::string description() const { return {}; }
   /// The triangular solves' strategy, and what its chooser saw; nothing for preconditioners without them.
   virtual std::optional<triangular::Report> triangular() const { return std::nullopt; }
   /// Applications that a chooser has yet to time, outside of a recording.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "precond/factors.cuh"
+#include "precond/local.cuh"
 #include "precond/registry_table.hpp"
 
 namespace krilu::precond {

@@ -10,11 +10,17 @@
 
 namespace krilu::precond {
 
+/// What an application sweeps over: nothing, the triangles of the matrix as the solver stores it, so that its rows had
+/// better stand in level order, or factors that the preconditioner stores itself.
+enum class Sweeps { none, over_a, of_its_own };
+
+/// Kinds: names up to their colon (spec.hpp says which take arguments).
 const std::vector<std::string>& names();
-/// Throws krilu::Error with the nearest name for an unknown one.
+std::string kind_of(const std::string& name);
+/// Throws krilu::Error, with the nearest name or the arguments that are wanted, for a name that is none.
 void require_known(const std::string& name);
-/// True where an application is a pair of triangular sweeps, so that rows had better stand in level order.
-bool is_triangular(const std::string& name);
+Sweeps sweeps_of(const std::string& name);
+inline bool is_triangular(const std::string& name) { return sweeps_of(name) == Sweeps::over_a; }
 
 template <class Space, class T>
 std::unique_ptr<Preconditioner<Space, T>> make(const std::string& name, const Context<Space>& context,

@@ -6,35 +6,40 @@
 #include "precond/dilu.hpp"
 #include "precond/ilu0.hpp"
 #include "precond/jacobi.hpp"
+#include "precond/local.hpp"
 #include "precond/registry.hpp"
 
 namespace krilu::precond {
 
 template <class Space, class T>
 using Maker = std::unique_ptr<Preconditioner<Space, T>> (*)(const Context<Space>&,
-                                                            std::shared_ptr<const sparse::PatternOf<Space>>);
+                                                            std::shared_ptr<const sparse::PatternOf<Space>>,
+                                                            const std::string& name);
 template <class Space, class T>
 struct Row {
-  const char* name;
-  bool triangular;
+  const char* kind;  // the name up to its colon
+  Sweeps sweeps;
   Maker<Space, T> make;
 };
 
-#define KRILU_PRECOND(CLASS, ...)                                                                            \
-  [](const Context<Space>& context,                                                                          \
-     std::shared_ptr<const sparse::PatternOf<Space>> pattern) -> std::unique_ptr<Preconditioner<Space, T>> { \
-    return std::make_unique<CLASS<Space, T>>(context, std::move(pattern) __VA_OPT__(, ) __VA_ARGS__);        \
+#define KRILU_PRECOND(CLASS, ...)                                                                     \
+  [](const Context<Space>& context, std::shared_ptr<const sparse::PatternOf<Space>> pattern,          \
+     [[maybe_unused]] const std::string& name) -> std::unique_ptr<Preconditioner<Space, T>> {         \
+    return std::make_unique<CLASS<Space, T>>(context, std::move(pattern) __VA_OPT__(, ) __VA_ARGS__); \
   }
 
 template <class Space, class T>
 constexpr Row<Space, T> table[] = {
-    // name, triangular, maker
-    {"none", false, KRILU_PRECOND(None)},
-    {"jacobi", false, KRILU_PRECOND(Jacobi)},
-    {"dilu", true, KRILU_PRECOND(Dilu, "dilu", false)},
-    {"dic", true, KRILU_PRECOND(Dilu, "dic", true)},
-    {"ilu0", true, KRILU_PRECOND(Ilu0, "ilu0", false)},
-    {"ic0", true, KRILU_PRECOND(Ilu0, "ic0", true)},
+    {"none", Sweeps::none, KRILU_PRECOND(None)},
+    {"jacobi", Sweeps::none, KRILU_PRECOND(Jacobi)},
+    {"dilu", Sweeps::over_a, KRILU_PRECOND(Dilu, name, false)},
+    {"dic", Sweeps::over_a, KRILU_PRECOND(Dilu, name, true)},
+    {"ilu0", Sweeps::over_a, KRILU_PRECOND(Ilu0, name, false)},
+    {"ic0", Sweeps::over_a, KRILU_PRECOND(Ilu0, name, true)},
+    {"iluk", Sweeps::of_its_own, KRILU_PRECOND(Local, name)},
+    {"ilut", Sweeps::of_its_own, KRILU_PRECOND(Local, name)},
+    {"block-ilu", Sweeps::of_its_own, KRILU_PRECOND(Local, name)},
+    {"ras", Sweeps::of_its_own, KRILU_PRECOND(Local, name)},
 };
 
 #undef KRILU_PRECOND
@@ -44,7 +49,7 @@ std::unique_ptr<Preconditioner<Space, T>> make(const std::string& name, const Co
                                                std::shared_ptr<const sparse::PatternOf<Space>> pattern) {
   require_known(name);
   for (const auto& row : table<Space, T>)
-    if (row.name == name) return row.make(context, std::move(pattern));
+    if (row.kind == kind_of(name)) return row.make(context, std::move(pattern), name);
   return nullptr;
 }
 

@@ -65,6 +65,31 @@ sparse::RowOrder by_levels(const exec::Host& host, const CsrView& a, const CsrVi
   return out;
 }
 
+sparse::RowOrder by_parts(const exec::Host& host, const CsrView& a, const CsrView& adjacency,
+                          const std::vector<Index>& parts) {
+  sparse::RowOrder out = by_levels(host, a, adjacency, {});
+  const auto count = Index(parts.size()) - 1;
+  if (count <= 1) return out;
+  std::vector<Index> part_of(std::size_t(a.rows)), level_of(std::size_t(a.rows));
+  for (Index p = 0; p < count; ++p)
+    std::fill(part_of.begin() + parts[std::size_t(p)], part_of.begin() + parts[std::size_t(p) + 1], p);
+  for (std::size_t l = 0; l + 1 < out.group.size(); ++l)
+    for (Index k = out.group[l]; k < out.group[l + 1]; ++k) level_of[std::size_t(out.rows[std::size_t(k)])] = Index(l);
+  sort_stably(out.rows, count, [&](Index row) { return part_of[std::size_t(row)]; });
+  out.group = {0};
+  out.part = {0};
+  for (Index p = 0; p < count; ++p) {
+    const Index last = parts[std::size_t(p) + 1];
+    for (Index k = parts[std::size_t(p)]; k < last; ++k)
+      if (k + 1 == last ||
+          level_of[std::size_t(out.rows[std::size_t(k)])] != level_of[std::size_t(out.rows[std::size_t(k) + 1])])
+        out.group.push_back(k + 1);
+    out.part.push_back(Index(out.group.size()) - 1);
+  }
+  out.place = inverse(out.rows);
+  return out;
+}
+
 sparse::RowOrder by_windows(const CsrView& a, const Order& order) {
   constexpr Index window = 1024;
   sparse::RowOrder out;

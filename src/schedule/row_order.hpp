@@ -14,6 +14,12 @@ namespace krilu::schedule {
 /// level, the upper one backwards; within a level, rows of equal length stand together.
 sparse::RowOrder by_levels(const exec::Host& host, const CsrView& a, const CsrView& adjacency, const Order& order);
 
+/// The same for a block diagonal matrix in natural order, part by part and by levels within each: `parts` (offsets,
+/// parts
+/// + 1) cuts its rows into ranges that share no entry.
+sparse::RowOrder by_parts(const exec::Host& host, const CsrView& a, const CsrView& adjacency,
+                          const std::vector<Index>& parts);
+
 /// For operators without a triangular solve: the given order, rows of equal length together within short windows.
 sparse::RowOrder by_windows(const CsrView& a, const Order& order);
 

@@ -31,16 +31,17 @@ class Engine {
   virtual void forget_values() = 0;
   /// Launches of one application of a preconditioner in coloured blocks on a GPU; 0 elsewhere.
   virtual Index launches() const = 0;
-  /// After factor: what an iteration is made of, timed on a GPU.
+  /// After factor: what an iteration is made of, timed now.
   virtual Costs costs() = 0;
   /// Another preconditioner on the same analysis, for a ladder whose first rung failed.
-  virtual void replace_preconditioner(const std::string& name) = 0;
+  virtual void replace_preconditioner(const CsrView& a, const std::string& name) = 0;
   /// `from_zero`: x holds zeros.
   virtual krylov::Outcome solve(std::span<const double> b, std::span<double> x, bool from_zero, Monitor& monitor) = 0;
   virtual std::size_t bytes() const = 0;
   virtual std::optional<triangular::Report> triangular() const = 0;
-  /// What the analysis found, for people.
+  /// What the analysis found, of the matrix and of the preconditioner's own, for people.
   virtual std::string shape() const = 0;
+  virtual std::string preconditioner() const = 0;
 };
 
 std::unique_ptr<Engine> make_host_engine(const Options& options);

@@ -92,12 +92,12 @@ void DeviceSystem::set_values(const CsrView& a, bool seen) {
   sparse::fill_values(ex_, pattern_, a_.values.data(), matrix_);
 }
 
-precond::Context<exec::Cuda> DeviceSystem::context(triangular::Strategy strategy) const {
+precond::Context<exec::Cuda> DeviceSystem::context(const CsrView& a, triangular::Strategy strategy) const {
   const auto caller_row = [ex = ex_, plan = plan_](Index i) {
     if (plan->layout->row.size() == 0) return i;
     return ex.read(plan->layout->row, std::size_t(i));
   };
-  return {ex_, strategy, caller_row, plan_, &a_};
+  return {ex_, strategy, caller_row, plan_, &a_, a};
 }
 
 std::size_t DeviceSystem::bytes() const {

@@ -17,11 +17,6 @@ struct Plan {
   bool triangular = false;  // the preconditioner sweeps over triangles
 };
 
-/// Milliseconds of one product and of one application of the preconditioner, or zeros where nothing was timed.
-struct Costs {
-  double product = 0, application = 0;
-};
-
 struct Facts {
   sparse::Symmetry symmetry;
   sparse::DiagonalFacts diagonal;  // where values were looked at

@@ -44,7 +44,10 @@ void require_options(const Options& o) {
     gpu_number(o.device);
   else
     require_name("device", o.device, devices);
-  if (o.precond != "auto") require_name("preconditioner", o.precond, with_auto(precond::names()));
+  if (o.precond != "auto") {
+    require_name("preconditioner", precond::kind_of(o.precond), with_auto(precond::names()));
+    precond::require_known(o.precond);
+  }
   const triangular::Strategy strategy = triangular::strategy_by_name(o.triangular);
   const bool on_host = o.device == "host" || o.device == "emulated";
   if (on_host && strategy == triangular::Strategy::tiled)
@@ -232,6 +235,8 @@ void Solver::analyse(const CsrView& a) {
   const CsrMatrix graph = need_graph ? sparse::adjacency(a) : CsrMatrix{};
   s.engine->analyse(a, need_graph ? graph.view() : a, s.plan);
   if (s.plan.triangular) s.explanation.push_back(s.engine->shape());
+  if (const std::string own = s.engine->preconditioner(); !own.empty())
+    s.explanation.push_back(fmt::format("{}: {}", s.plan.precond, own));
   const std::string& asked = s.options.triangular;
   if (s.on_gpu && s.plan.triangular && schedule::is_block_ordering(s.plan.ordering) && asked != "auto" &&
       asked != "level-set")
@@ -261,7 +266,7 @@ constexpr Index few_launches = 6;  // of an application: a lattice's, where swee
 bool Solver::Body::prefers_jacobi() {
   constexpr double worth = 3.0;               // times that an iteration may take as long as Jacobi's
   constexpr double words = 19, rate = 3.5e9;  // of an iteration's vectors a row; bytes a millisecond
-  const solver::Costs c = engine->costs();
+  const Costs c = engine->costs();
   if (c.product <= 0 || c.application <= 0) return false;
   const double vectors = words / 2 * sizeof(double) * rows / rate + 0.01;
   const double ratio = (c.product + c.application + vectors) / (c.product + vectors);
@@ -292,7 +297,7 @@ void Solver::factor(const CsrView& a) {
       s.notes.push_back(fmt::format("precond auto: {} in place of {} ({})", next, s.plan.precond, e.what()));
       s.plan.precond = next;
       s.analysed = false;
-      s.engine->replace_preconditioner(next);
+      s.engine->replace_preconditioner(a, next);
       s.analysed = true;
     }
   }
@@ -364,6 +369,10 @@ Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* mo
   return r;
 }
 
+Costs Solver::costs() {
+  if (!body_->factored) throw Error("costs comes after analyse and factor");
+  return body_->engine->costs();
+}
 Solver::Counts Solver::counts() const { return body_->counts; }
 Index Solver::rows() const { return body_->rows; }
 std::size_t Solver::bytes() const { return body_->engine->bytes(); }

@@ -26,7 +26,7 @@ class DeviceSystem {
 
   void forget_values() { a_.values = {}; }
 
-  precond::Context<exec::Cuda> context(triangular::Strategy strategy) const;
+  precond::Context<exec::Cuda> context(const CsrView& a, triangular::Strategy strategy) const;
   const std::shared_ptr<const sparse::SlicedPattern>& pattern() const { return pattern_; }
   const sparse::SlicedMatrix<T>& matrix() const { return matrix_; }
   /// Of an application in coloured blocks; 0 for other layouts.

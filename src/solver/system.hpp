@@ -50,19 +50,15 @@ class System {
       *part = sparse::to_space(ex_, std::move(*part));
   }
 
-  precond::Context<Space> context(triangular::Strategy strategy) const {
-    return {ex_, strategy, [this](Index i) { return order_.rows[std::size_t(i)]; }};
+  precond::Context<Space> context(const CsrView& a, triangular::Strategy strategy) const {
+    return {ex_, strategy, [this](Index i) { return order_.rows[std::size_t(i)]; }, a};
   }
   const std::shared_ptr<const sparse::SplitPattern>& pattern() const { return pattern_; }
   const sparse::SplitMatrix<T>& matrix() const { return matrix_; }
   Index launches() const { return 0; }
   /// What the analysis found, for people.
   const std::string& shape() const { return shape_; }
-  std::size_t bytes() const {
-    std::size_t b = pattern_ ? pattern_->bytes() : 0;
-    for (const auto* v : {&order_.rows, &order_.place, &order_.group, &order_.rank}) b += v->capacity() * sizeof(Index);
-    return b + matrix_.bytes();
-  }
+  std::size_t bytes() const { return order_.bytes() + (pattern_ ? pattern_->bytes() : 0) + matrix_.bytes(); }
 
   void copy_in(const exec::Array<T>& to, std::span<const double> from) const {
     staged(

@@ -113,6 +113,7 @@ SplitPattern::SplitPattern(const exec::Host& host, const CsrView& a, const RowOr
     throw Error("the matrix does not fit 32-bit positions once padded: it has too many nonzeros for one device");
   host_slice_row_ = std::move(s.first_row);
   group_slices_ = std::move(s.group);
+  for (Index g : order.part) part_slices_.push_back(group_slices_[std::size_t(g)]);
   host_lower_offset_ = std::move(s.lower);
   host_upper_offset_ = std::move(s.upper);
 
@@ -176,7 +177,7 @@ PatternView SplitPattern::view() const {
 
 std::size_t SplitPattern::bytes() const {
   std::size_t b = slice_row_.bytes() + host_slice_row_.capacity() * sizeof(Index) +
-                  group_slices_.capacity() * sizeof(Index) +
+                  (group_slices_.capacity() + part_slices_.capacity()) * sizeof(Index) +
                   (host_lower_offset_.capacity() + host_upper_offset_.capacity()) * sizeof(Offset);
   for (const Part* p : {&lower_, &upper_}) b += p->offset.bytes() + p->column.bytes() + p->length.bytes();
   return b;

@@ -58,8 +58,12 @@ struct RowOrder {
   std::vector<Index> place;     // inverse of rows
   std::vector<Index> group;     // offsets, groups + 1
   std::vector<Index> rank;      // of the caller's rows; empty: natural
+  std::vector<Index> part;      // parts + 1: first group of each part; parts share no entry. Empty: one part
   bool keeps_sequence = false;  // rows that share an entry stand in the sequence of their ranks, as in level order
 
+  std::size_t bytes() const {
+    return (rows.capacity() + place.capacity() + group.capacity() + rank.capacity() + part.capacity()) * sizeof(Index);
+  }
   /// Negative, zero or positive where the caller's `column` stands before, at or after `row`.
   Index side(Index row, Index column) const {
     const std::vector<Index>& by = keeps_sequence ? rank : place;
@@ -97,6 +101,8 @@ class SplitPattern {
   const std::vector<Offset>& upper_offsets() const { return host_upper_offset_; }
   /// Slices of each group: groups + 1 offsets.
   const std::vector<Index>& group_slices() const { return group_slices_; }
+  /// Slices of each part that shares no entry with the others: parts + 1 offsets; empty where there is one part.
+  const std::vector<Index>& part_slices() const { return part_slices_; }
 
  private:
   struct Part {
@@ -108,7 +114,7 @@ class SplitPattern {
 
   Index rows_ = 0;
   int height_ = 1;
-  std::vector<Index> host_slice_row_, group_slices_;
+  std::vector<Index> host_slice_row_, group_slices_, part_slices_;
   std::vector<Offset> host_lower_offset_, host_upper_offset_;
   exec::Array<Index> slice_row_;
   Part lower_, upper_;

@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(block_sweep_threads, resident_turning<N>)
   T b = 0, d = 0;
   if (l.row >= 0) {
     b = f.b[l.row];
-    d = __ldg(f.d + l.row);
+    d = __ldg(f.d + l.row);  // for both sweeps, where the backward one has any
   }
   const T y = solve_block<B, N>(f, s, l, own, b, d, me);
   const T x = solve_block<B, N>(r, back, u, s.inner - 1 - own, y, d, me);

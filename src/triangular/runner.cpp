@@ -7,7 +7,8 @@ namespace krilu::triangular {
 
 SliceRunner::SliceRunner(const exec::Host& host, const sparse::SplitPattern& pattern, const Index* lower_column,
                          const Index* upper_column, Strategy strategy, RunnerTuning tuning)
-    : host_(host), tuning_(tuning), slices_(pattern.slices()), chosen_(strategy) {
+    : host_(host), tuning_(tuning), slices_(pattern.slices()), part_slices_(pattern.part_slices()), chosen_(strategy) {
+  if (!part_slices_.empty() && strategy == Strategy::automatic) chosen_ = Strategy::parts;
   // With one thread there is nothing to choose: the other two are the serial sweep with waiting on top.
   if (host.threads() == 1 && strategy == Strategy::automatic) chosen_ = Strategy::serial;
   const bool all = chosen_ == Strategy::automatic;
@@ -75,7 +76,7 @@ Report SliceRunner::report() const {
 }
 
 std::size_t SliceRunner::bytes() const {
-  std::size_t b = steps_.capacity() * sizeof(Step);
+  std::size_t b = steps_.capacity() * sizeof(Step) + part_slices_.capacity() * sizeof(Index);
   return b + (ascending_.capacity() + descending_.capacity()) * sizeof(std::int32_t);
 }
 

@@ -9,11 +9,14 @@
 //               between levels. Runs of narrow levels are merged into one step of a single thread.
 //   sync-free   [Liu et al. 2016; Wang and Liu 2022, Algorithms 5 and 6] groups of slices are dealt to the threads in
 //               turn; each waits only for the groups that it reads from, found once at analysis.
+//   parts       where the matrix falls into independent parts, and the default there: threads share the parts, and a
+//               part goes forward and backward while it is still in its core's cache.
 //
 // `auto` times the candidates during the first sweeps that it is asked for, uses their results, and settles.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <limits>
@@ -93,6 +96,7 @@ class SliceRunner {
     switch (s) {
       case Strategy::level_set: return run_level_set(forward, backward);
       case Strategy::sync_free: return run_sync_free(forward, backward);
+      case Strategy::parts: return run_parts(forward, backward);
       default: return run_serial(forward, backward);
     }
   }
@@ -101,6 +105,17 @@ class SliceRunner {
   void run_serial(const Forward& forward, const Backward& backward) const {
     for (Index s = 0; s < slices_; ++s) forward(s);
     for (Index s = slices_; s-- > 0;) backward(s);
+  }
+
+  template <class Forward, class Backward>
+  void run_parts(const Forward& forward, const Backward& backward) const {
+    std::atomic<std::size_t> next{0};  // parts differ in what they cost
+    host_.parallel([&](int, int) {
+      for (std::size_t p = next++; p + 1 < part_slices_.size(); p = next++) {
+        for (Index s = part_slices_[p]; s < part_slices_[p + 1]; ++s) forward(s);
+        for (Index s = part_slices_[p + 1]; s-- > part_slices_[p];) backward(s);
+      }
+    });
   }
 
   template <class Forward, class Backward>
@@ -167,6 +182,7 @@ class SliceRunner {
   RunnerTuning tuning_;
   Index slices_ = 0;
   std::vector<Step> steps_;
+  std::vector<Index> part_slices_;
   Index group_slices_ = 1;
   Needs ascending_, descending_;
   mutable Strategy chosen_;

@@ -19,6 +19,7 @@ const std::vector<std::pair<std::string, Strategy>>& table() {
 }  // namespace
 
 const char* to_string(Strategy s) {
+  if (s == Strategy::parts) return "parts";
   for (const auto& [name, strategy] : table())
     if (strategy == s) return name.c_str();
   return "?";

@@ -7,7 +7,8 @@
 
 namespace krilu::triangular {
 
-enum class Strategy { automatic, serial, level_set, sync_free, tiled };
+/// `parts` is what sweeps over independent parts (block ILU, RAS) do by themselves; it is no name that a user gives.
+enum class Strategy { automatic, serial, level_set, sync_free, tiled, parts };
 const char* to_string(Strategy s);
 /// Throws krilu::Error for an unknown name.
 Strategy strategy_by_name(const std::string& name);

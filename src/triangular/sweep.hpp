@@ -57,4 +57,15 @@ void solve_dilu_form(const SliceRunner& runner, const sparse::SplitView<T>& a, c
   });
 }
 
+/// (I + L) (D + U) x = x in place, with d = 1 / D: both sweeps in one team.
+template <class T>
+void solve_lu(const SliceRunner& runner, const sparse::SplitView<T>& a, const T* d, T* x) {
+  sparse::with_height(a.pattern.height, [&](auto h) {
+    constexpr int H = decltype(h)::value;
+    runner.both(
+        [=](Index s) { solve_slice<H, Diagonal::unit>(a.pattern, a.pattern.lower, a.lower, s, d, x, x); },
+        [=](Index s) { solve_slice<H, Diagonal::reciprocal>(a.pattern, a.pattern.upper, a.upper, s, d, x, x); });
+  });
+}
+
 }  // namespace krilu::triangular

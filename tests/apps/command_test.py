@@ -591,6 +591,86 @@ class Bench(Case):
             self.assertEqual(cells[1], str(len(rows_in_levels(n, entries))))
         self.assertEqual(rows["cage13"]["paper"]["solve_s"]["cpu"], 0.393182)
 
+    def test_the_hec_paper(self):
+        sizes = {"poisson3d": (30, 8), "spe10": (20, 10), "atmosmodd": (25, 6)}
+        for name, (nx, ny) in sizes.items():
+            self.write(name + ".mtx", matrix_text(nx * ny, five_points(nx, ny)))
+        arguments = ["bench", "hec-paper", "--matrices", ".", "--device", "emulated", "--threads", "2", "--repeat", "2",
+                     "--json", "r.json", "--markdown", "t.md"]
+        out = self.good(*arguments)
+        with open(self.path("t.md")) as f:
+            text = f.read()
+        self.assertEqual(out[:len(text)], text)
+        report = self.json_of(self.path("r.json"))
+        self.assertEqual(report["rules"], {"solver": "gmres", "restart": 20, "rhs": "random:1", "rtol": 1e-6,
+                                           "max_iterations": 500, "max_iterations_one_core": 40, "repeat": 2})
+        self.assertEqual({row["system"]: row["source"] for row in report["rows"]},
+                         {"poisson3d": "file", "atmosmodd": "file", "spe10": "file", "spe10-2p": "missing"})
+        self.assertIn("Missing: spe10-2p. SPE10 is made from spe10/spe10_model2_kx.txt.gz", text)
+        self.assertIn("- poisson3d: not the paper's matrix: 240 rows", text)
+
+        names = ["block-ilu:16", "block-ilu:128", "block-ilu:512", "block-ilu:16,ilut:%s", "block-ilu:128,ilut:%s",
+                 "block-ilu:512,ilut:%s", "ras:256,1", "ras:%s,1"]
+        own = {"poisson3d": ("7,0.1", "2048"), "atmosmodd": ("7,0.01", "2048"), "spe10": ("14,0.01", "1024")}
+        paper = {"poisson3d": ["-", "-", "~8", "-", "-", "~3"],
+                 "atmosmodd": ["20.61", "2.63", "7.79", "24.8", "7.2", "3.45"],
+                 "spe10": ["92.8", "12.78", "7.25", "42.1", "11.8", "3.54"]}
+        titles = {"poisson3d": "Table 1: ", "atmosmodd": "Table 2: ", "spe10": "Table 3: SPE10, one phase"}
+        for row in report["rows"][:3]:
+            name = row["system"]
+            nx, ny = sizes[name]
+            self.assertEqual((row["rows"], row["nnz"]), (nx * ny, len(five_points(nx, ny))))
+            ilut, last = own[name]
+            self.assertEqual([line["precond"] for line in row["lines"]],
+                             [n % ilut if "ilut" in n else n % last if "%s" in n else n for n in names])
+            for line in row["lines"]:
+                one, all_cores, gpu = line["one_core"], line["all_cores"], line["gpu"]
+                self.assertEqual((one["device"], one["threads"], len(one["each"])), ("host", 1, 1))
+                self.assertEqual((all_cores["device"], all_cores["threads"], len(all_cores["each"])), ("host", 2, 2))
+                self.assertEqual(gpu["device"], "emulated")
+                self.assertEqual(all_cores["status"], "converged")
+                self.assertLessEqual(all_cores["relative_residual"], 1e-6)
+                if all_cores["iterations"] <= 40:  # the bits of one core are those of all
+                    for key in ("status", "iterations", "relative_residual"):
+                        self.assertEqual(one[key], all_cores[key])
+                else:
+                    self.assertEqual((one["status"], one["iterations"]), ("max_iterations", 40))
+                whole = one["seconds"]["solve"] / one["iterations"] * all_cores["iterations"]
+                self.assertAlmostEqual(line["speed_up"] / (whole / gpu["seconds"]["solve"]), 1)
+                self.assertAlmostEqual(line["application_speed_up"] /
+                                       (one["ms"]["application"] / gpu["ms"]["application"]), 1)
+            first = row["lines"][0]
+            table = text.split("\n## " + titles[name], 1)[1].split("\n## ", 1)[0]
+            cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+            solves, applications = [line for line in cells if line[:2] == ["bilu", "16"]]
+            self.assertEqual(solves[2:4], [str(first[key]["iterations"]) for key in ("all_cores", "gpu")])
+            self.assertEqual(solves[5:7], ["%.4g" % first[key]["seconds"]["solve"] for key in ("all_cores", "gpu")])
+            self.assertEqual(solves[7], "%.4g" % first["speed_up"])
+            self.assertEqual(applications[2:5], ["%.4g" % first[key]["ms"]["application"]
+                                                 for key in ("one_core", "all_cores", "gpu")])
+            self.assertEqual(solves[8:] + applications[6:], paper[name])
+
+    def test_the_hec_paper_without_a_gpu(self):
+        self.write("atmosmodd.mtx", matrix_text(150, five_points(25, 6)))
+        out = self.good("bench", "hec-paper", "--only", "atmosmodd", "--matrices", ".", "--device", "host", "--repeat",
+                        "1", "--threads", "1", "--json", "r.json")
+        self.assertIn(", no GPU.", out)
+        line = self.json_of(self.path("r.json"))["rows"][0]["lines"][0]
+        self.assertNotIn("gpu", line)
+        self.assertIsNone(line["speed_up"])
+        cells = next(text for text in out.splitlines() if text.startswith("| bilu ")).strip("|").split("|")
+        self.assertEqual([cells[k].strip() for k in (3, 6, 7)], ["-", "-", "-"])
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
+    def test_the_hec_papers_picture(self):
+        self.write("atmosmodd.mtx", matrix_text(150, five_points(25, 6)))
+        self.write("spe10.mtx", "nothing")
+        arguments = ["bench", "hec-paper", "--only", "atmosmodd,spe10", "--matrices", ".", "--device", "emulated",
+                     "--repeat", "1", "--threads", "1", "--plot", "out"]
+        done = self.refused(*arguments, silent=False, words=["spe10.mtx:1", "not a Matrix Market file"])
+        self.assertIn("spe10.mtx (unreadable)", done.stdout)
+        self.assert_picture(self.path("out-speedups.png"))
+
     def test_json_alone_on_standard_output(self):
         self.write("cage13.mtx", matrix_text(20, unsymmetric(20)))
         report = json.loads(self.good("bench", "dilu-paper", "--only", "cage13", "--matrices", ".", "--device",
@@ -638,6 +718,10 @@ class Bench(Case):
             self.refused("bench", "dilu-paper", "--only", "cage13", "--matrices", ".", words=["in the folder ."])
             self.refused("bench", "dilu-paper", "--repeat", "0", words=["repeat"])
             self.refused("bench", "dilu-paper", "--device", "hots", words=["unknown device 'hots'", "'host'"])
+            self.refused("bench", "hec-paper", "--only", "spe11", words=["'spe11'", "'spe10'", "poisson3d"])
+            self.refused("bench", "hec-paper", "--only", "spe10,spe10-2p",
+                         words=["nothing to measure", "spe10_model2_kx.txt.gz", "KRILU_MATRICES"])
+            self.refused("bench", "hec-paper", "--only", "spe10", "--matrices", ".", words=["in the folder ."])
             os.environ["KRILU_MATRICES"] = self.path("gone")
             self.refused("bench", "dilu-paper", words=["KRILU_MATRICES is set to", "gone", "no such folder"])
 

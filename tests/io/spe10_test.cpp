@@ -100,11 +100,12 @@ void expect_words(const std::string& message, const std::vector<std::string>& wo
 }
 
 TEST_F(Spe10, TwoByThreeByTwoByHand) {
-  const CsrMatrix a = krilu::io::spe10_matrix(tiny, tiny_kx, tiny_kz);
+  const CsrMatrix a = krilu::io::spe10_matrix({tiny, tiny_kx, tiny_kz});
   expect_symmetric(a);
   EXPECT_EQ(a.nnz(), 12 + 2 * 20);
   expect_tiny(a);
-  expect_tiny(krilu::io::read_spe10(write("kx", text_of(tiny_kx)), write("kz", "# Kz\n" + text_of(tiny_kz)), tiny));
+  const std::string kx = write("kx", text_of(tiny_kx)), kz = write("kz", "# Kz\n" + text_of(tiny_kz));
+  expect_tiny(krilu::io::spe10_matrix(krilu::io::read_spe10(kx, kz, tiny)));
 }
 
 TEST_F(Spe10, RowSumsAreTheHalfCellsAtTheEnds) {
@@ -112,7 +113,7 @@ TEST_F(Spe10, RowSumsAreTheHalfCellsAtTheEnds) {
   std::vector<double> kx = krilu::test::random_values(60, 1), kz = krilu::test::random_values(60, 2);
   for (double& k : kx) k = std::pow(10, 4 * k);
   for (double& k : kz) k = std::pow(10, 4 * k);
-  const CsrMatrix a = krilu::io::spe10_matrix(cells, kx, kz);
+  const CsrMatrix a = krilu::io::spe10_matrix({cells, kx, kz});
   expect_symmetric(a);
   const Dense d = krilu::test::to_dense(a);
   for (std::size_t r = 0; r < 60; ++r) {
@@ -124,7 +125,7 @@ TEST_F(Spe10, RowSumsAreTheHalfCellsAtTheEnds) {
 }
 
 TEST_F(Spe10, OneCellTouchesBothEnds) {
-  const CsrMatrix a = krilu::io::spe10_matrix({1, 1, 1}, {3}, {5});
+  const CsrMatrix a = krilu::io::spe10_matrix({{1, 1, 1}, {3}, {5}});
   EXPECT_EQ(a.nnz(), 1);
   EXPECT_DOUBLE_EQ(a.values[0], 2 * 8 * 3);
 }
@@ -148,7 +149,7 @@ TEST_F(Spe10, ResistancesInSeries) {
   }
   std::vector<double> kz(30);
   for (std::size_t r = 0; r < 30; ++r) kz[r] = 1 + double(r);
-  const CsrMatrix a = krilu::io::spe10_matrix(cells, kx, kz);
+  const CsrMatrix a = krilu::io::spe10_matrix({cells, kx, kz});
   const std::vector<double> p = krilu::test::dense_solve(krilu::test::to_dense(a), b);
   for (std::size_t r = 0; r < 30; ++r) EXPECT_NEAR(p[r], expected[r], 1e-12) << "row " << r;
 }

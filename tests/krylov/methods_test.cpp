@@ -284,7 +284,7 @@ class Fickle final : public precond::Preconditioner<Space, double> {
     const int zero = 0;
     space_.copy_in(times_, &zero, 1);
   }
-  void factor(const sparse::SplitMatrix<double>&, double) override {}
+  void factor(const precond::Values<Space, double>&, double) override {}
   void apply(const double* r, double* z) override {
     const auto times = times_.scalar();
     space_.for_each(

@@ -28,13 +28,13 @@ class Factored {
   Factored(const std::string& name, const CsrView& a, const Setting& setting = {})
       : split_(make_space<Space>(setting.threads), a, setting.ordering, setting.height) {
     const precond::Context<Space> context{split_.space, setting.strategy,
-                                          [rows = split_.order.rows](Index i) { return rows[std::size_t(i)]; }};
+                                          [rows = split_.order.rows](Index i) { return rows[std::size_t(i)]; }, a};
     precond_ = precond::make<Space, double>(name, context, split_.pattern);
-    precond_->factor(split_.matrix, setting.shift);
+    precond_->factor({split_.matrix, a}, setting.shift);
   }
   void factor(const CsrView& a, double shift = 0) {
     split_.fill(a);
-    precond_->factor(split_.matrix, shift);
+    precond_->factor({split_.matrix, a}, shift);
   }
   std::vector<double> apply(const std::vector<double>& r) const {
     const auto in = split_.in(r), out = split_.in(std::vector<double>(r.size(), 1e300));

@@ -399,6 +399,32 @@ TEST(GpuSolver, IsInterruptedByAnotherThread) {
   }
 }
 
+TEST(GpuSolver, CostsAreTimedAndDisturbNothing) {
+  KRILU_REQUIRE_GPU();
+  const CsrMatrix a = generate("gen:convdiff3d:24x24x24");
+  const std::vector<double> b = random_values(std::size_t(a.rows), 815);
+  for (const std::string precond : {"none", "dilu", "block-ilu:16", "block-ilu:16,ilut:7,0.01", "ras:16,1"})
+    for (const std::string ordering : {"natural", "auto"}) {
+      SCOPED_TRACE(precond + " " + ordering);
+      Options o;
+      o.solver = "gmres";
+      o.precond = precond;
+      o.ordering = ordering;
+      o.device = "cuda";
+      Solver solver(o);
+      solver.setup(a);
+      const Costs c = solver.costs();  // before any solve: sweeps are chosen here
+      EXPECT_GT(c.product, 0);
+      EXPECT_GT(c.application, 0);
+      std::vector<double> x(b.size(), 0.0), y(b.size(), 0.0);
+      const Result first = solver.solve(b, x);
+      EXPECT_EQ(first.status, Status::converged);
+      solver.costs();
+      EXPECT_EQ(solver.solve(b, y).history, first.history);
+      EXPECT_EQ(y, x);
+    }
+}
+
 TEST(GpuSolver, TwoSolversTakeTurns) {
   KRILU_REQUIRE_GPU();
   const CsrMatrix a = generate("gen:convdiff2d:50x40"), c = generate("gen:convdiff3d:12x12x12");

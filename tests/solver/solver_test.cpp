@@ -537,6 +537,58 @@ TEST(Seconds, CoverTheWork) {
   EXPECT_LE(r.seconds.analyse + r.seconds.factor + r.seconds.solve, all);
 }
 
+TEST(Costs, AreThoseOfAnIterationAndDisturbNothing) {
+  const CsrMatrix a = generate("gen:convdiff3d:24x24x24");
+  for (const std::string device : {"host", "emulated"})
+    for (const std::string precond : {"none", "dilu", "block-ilu:4"}) {
+      SCOPED_TRACE(device + " " + precond);
+      Options o;
+      o.solver = "bicgstab";
+      o.precond = precond;
+      o.device = device;
+      o.threads = 2;
+      Solver s(o);
+      expect_words(refusal([&] { s.costs(); }), {"costs comes after analyse and factor"});
+      s.setup(a);
+      std::vector<double> first, second;
+      solve_ones(s, a, &first);
+      const auto start = std::chrono::steady_clock::now();
+      const Costs c = s.costs();
+      const double all = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+      EXPECT_GT(c.product, 0);
+      EXPECT_GT(c.application, 0);
+      EXPECT_LT(c.product + c.application, all);
+      const Result r = solve_ones(s, a, &second);
+      EXPECT_EQ(second, first);
+      EXPECT_EQ(r.status, Status::converged);
+      EXPECT_EQ(s.counts().solves, 2);
+    }
+}
+
+TEST(Costs, OfAnEmptySystemAreZero) {
+  CsrMatrix a;
+  a.offsets = {0};
+  Solver s;
+  s.setup(a);
+  EXPECT_EQ(s.costs().product, 0);
+  EXPECT_EQ(s.costs().application, 0);
+}
+
+TEST(Costs, GrowWithTheWork) {
+  Options o;
+  o.precond = "dilu";
+  o.device = "host";
+  o.threads = 1;
+  const auto costs = [&](const char* matrix) {
+    Solver s(o);
+    s.setup(generate(matrix));
+    return s.costs();
+  };
+  const Costs small = costs("gen:convdiff3d:8x8x8"), large = costs("gen:convdiff3d:40x40x40");  // 125 times the rows
+  EXPECT_GT(large.product, 5 * small.product);
+  EXPECT_GT(large.application, 5 * small.application);
+}
+
 TEST(Status, HasNames) {
   EXPECT_STREQ(to_string(Status::converged), "converged");
   EXPECT_STREQ(to_string(Status::max_iterations), "max_iterations");

@@ -149,7 +149,7 @@ TEST(SplitPattern, ChoosesTheTallestSlicesThatPadLittle) {
   };
   EXPECT_EQ(chosen(grid(64, 64)), 8);
   const auto order = [](Index n) {  // natural, one group
-    return sparse::RowOrder{natural_order(n), natural_order(n), {0, n}, {}};
+    return sparse::RowOrder{natural_order(n), natural_order(n), {0, n}, {}, {}};
   };
   // Every fourth row has eleven entries below the diagonal, others one: slices of 4 and 8 would triple the entries.
   Dense d(400, std::vector<double>(400, 0.0));

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "precond/elimination.cuh"
+#include "triangular/waiting.cuh"
+
+namespace krilu::precond {
+
+namespace {
+
+using exec::cuda::blocks_for;
+using exec::cuda::launched;
+using triangular::Awaited;
+
+struct Rows {
+  Index rows;
+  const Offset* offsets;
+  const Index* columns;
+  const Offset* diagonal;
+  const Index* sequence;
+  const double* a;
+  double* factors;
+  double* work;  // as long as factors, where a row is too long for shared memory
+  bool scaled;
+  Index* zero_pivot;
+};
+
+__device__ __forceinline__ double awaited(const double* cell, double seen) {
+  for (int looks = 0; Awaited<double>::is(seen); ++looks) {
+    if (looks > triangular::most_looks) __trap();
+    seen = Awaited<double>::load(cell);
+  }
+  return seen;
+}
+
+/// The last position below `end`, from `begin`, whose column is at most j.
+__device__ __forceinline__ Index last_up_to(const Index* column, Index begin, Index end, Index j) {
+  while (end - begin > 1) {
+    const Index mid = (begin + end) / 2;
+    if (column[mid] <= j)
+      begin = mid;
+    else
+      end = mid;
+  }
+  return begin;
+}
+
+__device__ __forceinline__ double reciprocal_pivot(const Rows& e, Index i, double pivot) {
+  const double r = 1 / pivot;
+  if (isfinite(r) && r != 0) return r;
+  atomicMin(e.zero_pivot, i);
+  return 1;
+}
+
+/// What a group of G lanes holds of row k's upper entries before it needs them: each lane one.
+struct Ahead {
+  Index at = -1;    // where the entry's column stands in row i, or -1
+  Offset from = 0;  // the entry
+  double value = 0;
+};
+
+template <int G>
+__device__ void eliminate_row(const Rows& e, Index i, int lane, unsigned group, const Index* column, double* w) {
+  const Offset begin = e.offsets[i], middle = e.diagonal[i];
+  const Index length = e.offsets[i + 1] - begin, lower = middle - begin;
+  const auto look = [&](Offset from, Offset end) {
+    Ahead ahead;
+    ahead.from = from;
+    if (from < end) {
+      const Index j = __ldg(e.columns + from);
+      const Index at = last_up_to(column, 0, length, j);
+      if (column[at] == j) {
+        ahead.at = at;
+        ahead.value = Awaited<double>::load(e.factors + from);
+      }
+    }
+    return ahead;
+  };
+  for (Index a0 = 0; a0 < lower; a0 += G) {
+    // Each lane asks for what one of the next G rows k needs.
+    Offset first = 0, last = 0;
+    if (a0 + lane < lower) {
+      const Index k = column[a0 + lane];
+      first = __ldg(e.diagonal + k) + 1;
+      last = __ldg(e.offsets + k + 1);
+    }
+    const Index count = min(Index(G), lower - a0);
+    Offset next_last = __shfl_sync(group, last, 0, G);
+    Ahead next = look(__shfl_sync(group, first, 0, G) + lane, next_last);
+    for (Index a = 0; a < count; ++a) {
+      Ahead now = next;
+      const Offset now_last = next_last;
+      if (a + 1 < count) {
+        next_last = __shfl_sync(group, last, a + 1, G);
+        next = look(__shfl_sync(group, first, a + 1, G) + lane, next_last);
+      }
+      const double own = w[a0 + a];
+      for (;;) {
+        if (now.at >= 0) w[now.at] -= own * awaited(e.factors + now.from, now.value);
+        const bool more = now.from - lane + G < now_last;  // the same in all lanes
+        if (!more) break;
+        now = look(now.from + G, now_last);
+      }
+      __syncwarp(group);
+    }
+  }
+  const double rd = reciprocal_pivot(e, i, w[lower]);
+  for (Index p = lower + 1 + lane; p < length; p += G) Awaited<double>::store(e.factors + begin + p, w[p] * rd);
+  for (Index p = lane; p < lower; p += G) e.factors[begin + p] = e.scaled ? w[p] * rd : w[p];
+  if (lane == 0) e.factors[middle] = rd;
+}
+
+template <int G>
+__device__ void find_pivot(const Rows& e, Index i, int lane, unsigned group) {
+  const Offset begin = e.offsets[i], middle = e.diagonal[i];
+  double less = 0;
+  for (Offset p = begin + lane; p < middle; p += G) {
+    const Index k = __ldg(e.columns + p);
+    const Offset first = __ldg(e.diagonal + k) + 1, last = __ldg(e.offsets + k + 1);
+    double mirror = 0;
+    if (first < last) {
+      const Offset at = last_up_to(e.columns, first, last, i);
+      if (e.columns[at] == i) mirror = __ldg(e.a + at);
+    }
+    const double* const rd = e.factors + __ldg(e.diagonal + k);
+    less += __ldg(e.a + p) * awaited(rd, Awaited<double>::load(rd)) * mirror;
+  }
+  for (int offset = G / 2; offset > 0; offset /= 2) less += __shfl_xor_sync(group, less, offset, G);
+  const double rd = reciprocal_pivot(e, i, e.a[middle] - less);
+  if (lane == 0) Awaited<double>::store(e.factors + middle, rd);
+  for (Offset p = begin + lane; p < e.offsets[i + 1]; p += G)
+    if (p != middle) e.factors[p] = p > middle || e.scaled ? e.a[p] * rd : e.a[p];
+}
+
+constexpr unsigned threads = 128;
+/// Entries of a row that stand in shared memory.
+template <int G>
+constexpr Index most_shared = G == 8 ? 32 : 224;
+
+template <int G, Updated updated>
+__global__ void __launch_bounds__(threads) eliminate_kernel(Rows e, unsigned* ticket) {
+  constexpr int groups = threads / G;
+  __shared__ Index columns[groups][most_shared<G>];
+  __shared__ double values[groups][most_shared<G>];
+  const int lane = int(threadIdx.x % G), g = int(threadIdx.x / G);
+  const unsigned group = G == 32 ? 0xffffffffu : ((1u << (G % 32)) - 1) << (threadIdx.x % 32 / G * G);
+  for (;;) {
+    unsigned taken = 0;
+    if (lane == 0) taken = atomicAdd(ticket, 1u);
+    const Index n = Index(__shfl_sync(group, taken, 0, G));
+    if (n >= e.rows) return;
+    const Index i = e.sequence ? __ldg(e.sequence + n) : n;
+    if constexpr (updated == Updated::pivots) {
+      find_pivot<G>(e, i, lane, group);
+    } else {
+      const Offset begin = e.offsets[i];
+      const Index length = e.offsets[i + 1] - begin;
+      const Index* column = e.columns + begin;
+      double* w = e.work + begin;
+      if (length <= most_shared<G>) {
+        column = columns[g];
+        w = values[g];
+        for (Index p = lane; p < length; p += G) columns[g][p] = e.columns[begin + p];
+      }
+      for (Index p = lane; p < length; p += G) w[p] = e.a[begin + p];
+      __syncwarp(group);
+      eliminate_row<G>(e, i, lane, group, column, w);
+      __syncwarp(group);
+    }
+  }
+}
+
+__global__ void await_all(std::int64_t n, double* value) {
+  const std::int64_t k = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (k < n) value[k] = Awaited<double>::pattern();
+}
+
+}  // namespace
+
+void eliminate(const exec::Cuda& space, const DevicePattern& pattern, Updated updated, Lower lower, const double* a,
+               double* factors, Index* zero_pivot) {
+  if (pattern.rows == 0) return;
+  // Short rows have eight lanes each: of a row's upper entries few more are met at a time.
+  const bool is_short = pattern.entries / pattern.rows < 12;
+  const Index in_shared = is_short ? most_shared<8> : most_shared<32>;
+  const auto work = space.allocate<double>(pattern.longest > in_shared ? std::size_t(pattern.entries) : 0);
+  const auto ticket = space.allocate<unsigned>(1);
+  space.clear(ticket);
+  await_all<<<blocks_for(pattern.entries), 256, 0, space.stream()>>>(pattern.entries, factors);
+  const Rows e{pattern.rows,
+               pattern.offsets.data(),
+               pattern.columns.data(),
+               pattern.diagonal.data(),
+               pattern.sequence.data(),
+               a,
+               factors,
+               work.data(),
+               lower == Lower::scaled,
+               zero_pivot};
+  const unsigned per_block = threads / (is_short ? 8 : 32);
+  const unsigned blocks =
+      std::min((unsigned(pattern.rows) + per_block - 1) / per_block, unsigned(space.multiprocessors()) * 12);
+  const auto launch = [&](auto kernel) { kernel<<<blocks, threads, 0, space.stream()>>>(e, ticket.data()); };
+  if (updated == Updated::pattern)
+    is_short ? launch(eliminate_kernel<8, Updated::pattern>) : launch(eliminate_kernel<32, Updated::pattern>);
+  else
+    is_short ? launch(eliminate_kernel<8, Updated::pivots>) : launch(eliminate_kernel<32, Updated::pivots>);
+  launched("factorising");
+}
+
+}  // namespace krilu::precond

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elimination over a given pattern on a GPU: elimination.hpp's, for ILU(0), IC(0), ILU(k) and DILU of local problems,
+// in the form A ~ (E + L) (I + U): a row's w = a - sum over k of w_k u_k needs nothing of the rows before but their U,
+// and is divided by its pivot at its end. A group of lanes takes a row. Its entries stand in shared memory while each
+// w_k goes through row k's upper entries, shared by the lanes; those of the next k are on their way meanwhile. A value
+// is its own flag (triangular/waiting.cuh): a row waits for the very entries of U that it needs, and no fence or flag
+// stands between a row and the rows that read it. Rows are taken in a sequence in which none waits for a later one.
+// Cost: 12 bytes and a search in shared memory for each entry of U that a row passes over.
+#pragma once
+
+#include "exec/cuda.cuh"
+#include "precond/elimination.hpp"
+
+namespace krilu::precond {
+
+/// The pattern on the device. Columns ascend; every row has its diagonal; entries before it are eliminated.
+struct DevicePattern {
+  Index rows = 0;
+  Offset entries = 0;
+  Index longest = 0;             // entries of the longest row
+  exec::Array<Offset> offsets;   // rows + 1
+  exec::Array<Index> columns;    // entries
+  exec::Array<Offset> diagonal;  // rows
+  exec::Array<Index> sequence;   // rows in the sequence in which they are begun; empty: as they stand
+  std::size_t bytes() const { return offsets.bytes() + columns.bytes() + diagonal.bytes() + sequence.bytes(); }
+};
+
+/// What is left below the diagonal: L itself, or E^-1 L, the unit lower factor of packed.hpp.
+enum class Lower { plain, scaled };
+
+/// a: A's values over the pattern; factors: L and U as above, with 1 / E on the diagonal. Distinct arrays, both on the
+/// device. The first row whose pivot had to be replaced by 1 goes to *zero_pivot, by atomicMin.
+void eliminate(const exec::Cuda& space, const DevicePattern& pattern, Updated updated, Lower lower, const double* a,
+               double* factors, Index* zero_pivot);
+
+}  // namespace krilu::precond

@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packed factors against substitution in long double: a part's stream is read here through a ring as packed.cuh reads
+// it, a step's rows all at once, so that what is packed is checked without a GPU. Parts of a row, levels wider than a
+// step, chains, rows that come again in several steps; what each word holds; widths and threads as they are asked for
+// and as they are chosen; and parts that are too large.
+#include "triangular/packed.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "support/matrices.hpp"
+
+namespace krilu::test {
+namespace {
+
+using triangular::Packed;
+using triangular::packed_column_words;
+using triangular::PackedStep;
+
+struct Case {
+  std::string name;
+  CsrMatrix a;               // the factors: L, D and U of M = D (I + L) (I + U)
+  std::vector<Index> parts;  // offsets
+};
+
+/// Without the entries that couple two parts, rows divided by their magnitudes so that nothing grows: no sum of a row's
+/// magnitudes off the diagonal exceeds one.
+Case cut_into(std::string name, const CsrView& a, std::vector<Index> parts) {
+  RowMaps rows(std::size_t(a.rows));
+  for (std::size_t p = 0; p + 1 < parts.size(); ++p)
+    for (Index i = parts[p]; i < parts[p + 1]; ++i)
+      for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k)
+        if (a.columns[k] >= parts[p] && a.columns[k] < parts[p + 1]) rows[std::size_t(i)][a.columns[k]] = a.values[k];
+  return {std::move(name), scaled(from_rows(rows)), std::move(parts)};
+}
+
+std::vector<Index> even_parts(Index rows, Index size) {
+  std::vector<Index> parts{0};
+  while (parts.back() < rows) parts.push_back(std::min(rows, parts.back() + size));
+  return parts;
+}
+
+/// Rows in two levels: `hubs` long rows at the end (or, where lower is false, at the beginning) read `leaves` others.
+CsrMatrix long_rows_of_a_level(Index leaves, Index hubs, Index length, bool lower, std::uint64_t seed) {
+  std::mt19937_64 engine(seed);
+  std::uniform_real_distribution<double> value(-1, 1);
+  RowMaps rows(std::size_t(leaves + hubs));
+  for (Index h = 0; h < hubs; ++h)
+    for (Index k = 0; k < length; ++k) {
+      const Index leaf = (h * 13 + k) % leaves;
+      rows[std::size_t(lower ? leaves + h : h)][lower ? leaf : hubs + leaf] = value(engine);
+    }
+  return dominant(std::move(rows));
+}
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = [] {
+    std::vector<Case> c;
+    c.push_back(
+        cut_into("random", random_matrix({.rows = 900, .per_row = 20, .seed = 931}), {0, 100, 101, 350, 500, 900}));
+    c.push_back(cut_into("unsymmetric",
+                         random_matrix({.rows = 900, .per_row = 12, .symmetric_pattern = false, .seed = 932}),
+                         {0, 300, 310, 650, 900}));
+    c.push_back(cut_into("one part", grid(25, 20), {0, 500}));
+    c.push_back(cut_into("a row each", grid(9, 9), even_parts(81, 1)));
+    c.push_back(cut_into("chain of 500 levels", grid(500, 1), {0, 500}));
+    c.push_back(cut_into("chains", grid(500, 1), even_parts(500, 37)));
+    c.push_back(
+        cut_into("a level of 1,000 rows", random_matrix({.rows = 1003, .per_row = 0.02, .seed = 933}), {0, 1003}));
+    c.push_back(cut_into("diagonal", diagonal(300), {0, 150, 300}));
+    c.push_back(cut_into("lower triangle", triangle_of(grid(25, 20), true), {0, 500}));
+    c.push_back(cut_into("upper triangle", triangle_of(grid(25, 20), false), even_parts(500, 60)));
+    c.push_back(cut_into("long rows", with_long_rows(1500, {40, 100, 300, 1200}, true, 934), {0, 1500}));
+    c.push_back(
+        cut_into("long rows, unsymmetric", with_long_rows(1500, {40, 100, 300, 1200}, false, 935), {0, 700, 1500}));
+    c.push_back(cut_into("long rows below", long_rows_of_a_level(400, 60, 200, true, 936), {0, 460}));
+    c.push_back(cut_into("long rows above", long_rows_of_a_level(400, 60, 200, false, 937), {0, 460}));
+    c.push_back(cut_into("dense", random_matrix({.rows = 120, .per_row = 110, .seed = 938}), {0, 120}));
+    c.push_back(cut_into("one row", from_dense({{2.0}}), {0, 1}));
+    return c;
+  }();
+  return all;
+}
+
+struct Packing {
+  explicit Packing(const Case& c, unsigned width = 0, unsigned threads = 0, int team = 1)
+      : order(schedule::by_parts(exec::Host(team), c.a, sparse::adjacency(c.a), c.parts)) {
+    for (Index i = 0; i < c.a.rows; ++i)
+      for (Offset k = c.a.offsets[std::size_t(i)]; k < c.a.offsets[std::size_t(i) + 1]; ++k)
+        if (c.a.columns[std::size_t(k)] == i) diagonal.push_back(k);
+    packed = triangular::pack(exec::Host(team), c.a, diagonal.data(), order, width, threads);
+  }
+  sparse::RowOrder order;
+  std::vector<Offset> diagonal;
+  Packed packed;
+};
+
+struct Shape {
+  unsigned width, threads;
+};
+constexpr Shape shapes[] = {{3, 64}, {3, 128}, {7, 64}, {7, 128}, {15, 64}, {15, 128}, {0, 0}};
+
+/// f(case, packing) for each case in each shape.
+template <class F>
+void for_all(F f) {
+  for (const Case& c : cases())
+    for (const Shape& s : shapes) {
+      SCOPED_TRACE(fmt::format("{}, width {}, {} threads", c.name, s.width, s.threads));
+      const Packing p(c, s.width, s.threads);
+      ASSERT_EQ(p.packed.parts(), Index(c.parts.size()) - 1);
+      if (s.width > 0) {
+        ASSERT_EQ(p.packed.width, s.width);
+        ASSERT_EQ(p.packed.threads, s.threads);
+      }
+      f(c, p);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+}
+
+std::uint32_t units_of(const Packed& p, std::uint32_t updates) {
+  return (updates * (packed_column_words(p.width) + p.width) + 1) / 2;
+}
+
+// --- as a GPU reads them ---------------------------------------------------------------------------------------------
+
+/// The words with the values of some factors, as take_kernel brings them.
+std::vector<std::uint64_t> with_values(const Packed& packed, const Buffer<double>& value) {
+  std::vector<std::uint64_t> words(packed.words.begin(), packed.words.end());
+  for (std::size_t w = 0; w < words.size(); ++w)
+    if (packed.from[w] >= 0) std::memcpy(&words[w], &value[std::size_t(packed.from[w])], sizeof words[w]);
+  return words;
+}
+
+/// A part's stream through a ring of eight chunks, each refilled as soon as it may be.
+class Ring {
+ public:
+  Ring(const Packed& p, const std::vector<std::uint64_t>& words, std::size_t part)
+      : words_(words),
+        first_(p.part_unit[part]),
+        length_(p.part_unit[part + 1] - p.part_unit[part]),
+        chunk_(p.ring_units / chunks),
+        ring_(2 * std::size_t(p.ring_units), ~std::uint64_t(0)) {}
+  /// Asks for what fits, now that nobody reads what stands before unit `done`.
+  void feed(std::size_t done) {
+    for (; asked_ < done / chunk_ + chunks && asked_ * chunk_ < length_; ++asked_)
+      for (std::size_t w = 2 * asked_ * chunk_; w < 2 * std::min(length_, (asked_ + 1) * chunk_); ++w)
+        ring_[w % ring_.size()] = words_.at(2 * first_ + w);
+  }
+  bool is_there(std::size_t end) const { return asked_ * chunk_ >= end; }
+  /// The word at a byte of the ring's memory, which has no turn in it.
+  std::uint64_t word(std::size_t byte) const { return ring_.at(byte / 8); }
+
+ private:
+  static constexpr std::size_t chunks = 8;
+  const std::vector<std::uint64_t>& words_;
+  std::size_t first_, length_, chunk_, asked_ = 0;
+  std::vector<std::uint64_t> ring_;
+};
+
+/// What a thread holds of its update before the barrier.
+struct Fetched {
+  std::vector<std::uint64_t> column;
+  std::vector<double> value;
+
+  std::size_t place(unsigned k) const { return column[k / 4] >> k % 4 * 16 & 0xffff; }
+};
+
+std::vector<Fetched> fetch(const Packed& p, const Ring& ring, const PackedStep& s) {
+  const unsigned columns = packed_column_words(p.width);
+  std::vector<Fetched> all(s.rows);
+  for (std::size_t t = 0; t < all.size(); ++t) {
+    const auto word = [&](unsigned k) { return ring.word(s.at + (t + std::size_t(k) * s.rows) * 8); };
+    for (unsigned k = 0; k < columns; ++k) all[t].column.push_back(word(k));
+    for (unsigned k = 0; k < p.width; ++k) {
+      const std::uint64_t w = word(columns + k);
+      double v;
+      std::memcpy(&v, &w, sizeof v);
+      all[t].value.push_back(v);
+    }
+  }
+  return all;
+}
+
+/// Both sweeps over all parts, b and the result in local rows.
+std::vector<double> sweeps(const Packing& packing, const Buffer<double>& value, const std::vector<double>& b) {
+  const Packed& p = packing.packed;
+  const std::vector<std::uint64_t> words = with_values(p, value);
+  std::vector<double> result(b.size(), 1e300);
+  for (std::size_t part = 0; part < std::size_t(p.parts()); ++part) {
+    const auto first = std::size_t(p.part_row[part]), last = std::size_t(p.part_row[part + 1]);
+    const PackedStep* const steps = p.steps.data() + p.part_step[part];
+    const Index count = p.part_step[part + 1] - p.part_step[part];
+    std::vector<double> x;
+    for (std::size_t i = first; i < last; ++i) x.push_back(b[i] / value[std::size_t(packing.diagonal[i])]);
+    Ring ring(p, words, part);
+    const auto fetched = [&](Index q) {
+      if (q < count && !ring.is_there(steps[q].end))
+        ADD_FAILURE() << "step " << q << " of " << count << " would be waited for without end";
+      return q < count ? fetch(p, ring, steps[q]) : std::vector<Fetched>{};
+    };
+    ring.feed(0);
+    std::vector<Fetched> now = fetched(0), next;
+    for (Index q = 0; q < count; ++q, now = std::move(next)) {
+      // A barrier: x of the steps before is there, and the feeding warp may be ahead of all the others.
+      ring.feed(steps[q].begin);
+      const std::vector<double> before = x;
+      next = fetched(q + 1);
+      for (const Fetched& u : now) {
+        double own = before.at(u.place(p.width));
+        for (unsigned k = 0; k < p.width; ++k) own -= u.value[k] * before.at(u.place(k));
+        x.at(u.place(p.width)) = own;
+      }
+      if (::testing::Test::HasFailure()) return result;
+    }
+    std::copy(x.begin(), x.end(), result.begin() + std::ptrdiff_t(first));
+  }
+  return result;
+}
+
+/// (I + U)^-1 (I + L)^-1 D^-1 b by substitution, row after row of the CSR.
+std::vector<double> substitution(const CsrMatrix& a, const Buffer<double>& value, const std::vector<double>& b) {
+  std::vector<long double> x(b.begin(), b.end());
+  const auto subtract = [&](Index i, auto counts) {
+    for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k)
+      if (const Index j = a.columns[std::size_t(k)]; counts(j))
+        x[std::size_t(i)] -= (long double)(value[std::size_t(k)]) * x[std::size_t(j)];
+  };
+  for (Index i = 0; i < a.rows; ++i)
+    for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k)
+      if (a.columns[std::size_t(k)] == i) x[std::size_t(i)] /= value[std::size_t(k)];
+  for (Index i = 0; i < a.rows; ++i) subtract(i, [i](Index j) { return j < i; });
+  for (Index i = a.rows; i-- > 0;) subtract(i, [i](Index j) { return j > i; });
+  return {x.begin(), x.end()};
+}
+
+TEST(Packed, ReadAsAGpuReadsThemTheyAreTheFactors) {
+  for_all([](const Case& c, const Packing& p) {
+    const std::vector<double> b = random_values(std::size_t(c.a.rows), 941);
+    const std::vector<double> expected = substitution(c.a, c.a.values, b);
+    ASSERT_LT(difference(sweeps(p, c.a.values, b), expected), 1e-13);
+    // Other values over the same pattern.
+    Buffer<double> other = c.a.values;
+    for (std::size_t k = 0; k < other.size(); ++k) other[k] *= 1 - 0.1 * double(k % 4);
+    for (Offset d : p.diagonal) other[std::size_t(d)] = -c.a.values[std::size_t(d)];
+    const std::vector<double> got = sweeps(p, other, b);
+    ASSERT_LT(difference(got, substitution(c.a, other, b)), 1e-13);
+    EXPECT_GT(difference(got, expected), 1e-3) << "the values do not count";
+  });
+}
+
+// --- what is where ---------------------------------------------------------------------------------------------------
+
+TEST(Packed, StepsTileTheirPartsStreamAndNoneCrossesATurnOfTheRing) {
+  bool some_gap = false;
+  for_all([&](const Case& c, const Packing& packing) {
+    const Packed& p = packing.packed;
+    ASSERT_EQ(p.part_row, c.parts);
+    ASSERT_EQ(p.part_step.size(), c.parts.size());
+    ASSERT_EQ(p.part_unit.size(), c.parts.size());
+    ASSERT_EQ(p.part_step.front(), 0);
+    ASSERT_EQ(p.part_step.back(), Index(p.steps.size()));
+    ASSERT_EQ(p.part_unit.front(), 0u);
+    ASSERT_EQ(2 * std::size_t(p.part_unit.back()), p.words.size());
+    ASSERT_EQ(p.words.size(), p.from.size());
+    Index most_rows = 0, most_steps = 0;
+    std::uint32_t most_units = 0;
+    for (std::size_t part = 0; part < std::size_t(p.parts()); ++part) {
+      most_rows = std::max(most_rows, c.parts[part + 1] - c.parts[part]);
+      most_steps = std::max(most_steps, p.part_step[part + 1] - p.part_step[part]);
+      std::uint32_t at = 0;
+      for (Index q = p.part_step[part]; q < p.part_step[part + 1]; ++q) {
+        SCOPED_TRACE(fmt::format("step {}", q));
+        const PackedStep& s = p.steps[std::size_t(q)];
+        ASSERT_GE(s.rows, 1u);
+        ASSERT_LE(s.rows, p.threads);
+        const std::uint32_t length = units_of(p, s.rows), left = p.ring_units - at % p.ring_units;
+        ASSERT_EQ(s.begin, length > left ? at + left : at) << "steps follow one another, or begin the next turn";
+        ASSERT_EQ(s.end, s.begin + length);
+        ASSERT_EQ(s.begin / p.ring_units, (s.end - 1) / p.ring_units) << "crosses a turn";
+        ASSERT_EQ(s.at, 16 * (s.begin % p.ring_units));
+        some_gap |= s.begin > at;
+        at = s.end;
+        most_units = std::max(most_units, length);
+      }
+      ASSERT_EQ(p.part_unit[part] + at, p.part_unit[part + 1]);
+    }
+    EXPECT_EQ(p.most_rows, most_rows);
+    EXPECT_EQ(p.most_steps, most_steps);
+    EXPECT_EQ(p.ring_units & (p.ring_units - 1), 0u) << p.ring_units;
+    EXPECT_GE(p.ring_units, std::max<std::uint32_t>(8, 4 * most_units));
+    EXPECT_GE(p.shared_bytes(), 16 * std::size_t(p.ring_units) + 8 * std::size_t(most_rows) +
+                                    sizeof(PackedStep) * (std::size_t(most_steps) + 2));
+    EXPECT_LE(p.shared_bytes(), 227u << 10) << "of a thread block";
+  });
+  EXPECT_TRUE(some_gap) << "no case has a turn that a step does not fill";
+}
+
+/// An update as it stands in the stream.
+struct Update {
+  Index row = 0;
+  std::vector<Index> columns;
+  std::vector<Offset> from;
+};
+
+/// A step's updates; each word that is read is counted.
+std::vector<Update> updates_of(const Packed& p, std::size_t part, const PackedStep& s, std::vector<int>& reads) {
+  const unsigned columns = packed_column_words(p.width);
+  std::vector<Update> all(s.rows);
+  for (std::size_t t = 0; t < all.size(); ++t) {
+    const auto at = [&](unsigned k) {
+      return 2 * (std::size_t(p.part_unit[part]) + s.begin) + t + std::size_t(k) * s.rows;
+    };
+    for (unsigned k = 0; k < columns + p.width; ++k) ++reads.at(at(k));
+    const auto column = [&](unsigned k) { return p.part_row[part] + Index(p.words[at(k / 4)] >> k % 4 * 16 & 0xffff); };
+    all[t].row = column(p.width);
+    for (unsigned k = 0; k < p.width; ++k) {
+      all[t].columns.push_back(column(k));
+      all[t].from.push_back(p.from[at(columns + k)]);
+    }
+  }
+  return all;
+}
+
+TEST(Packed, EachEntryStandsOnceInTheSequenceOfTheSweeps) {
+  bool again_somewhere = false;
+  for_all([&](const Case& c, const Packing& packing) {
+    const Packed& p = packing.packed;
+    const auto rows = std::size_t(c.a.rows);
+    std::vector<Index> group(rows);
+    for (std::size_t g = 0; g + 1 < packing.order.group.size(); ++g)
+      for (Index k = packing.order.group[g]; k < packing.order.group[g + 1]; ++k)
+        group[std::size_t(packing.order.rows[std::size_t(k)])] = Index(g);
+    // Of each row, by triangle: the position of its next entry, and the step that updated it last.
+    std::vector<Offset> next[2] = {{c.a.offsets.begin(), c.a.offsets.end() - 1}, {}};
+    std::vector<Index> updated[2] = {std::vector<Index>(rows, -1), std::vector<Index>(rows, -1)};
+    for (Offset d : packing.diagonal) next[1].push_back(d + 1);
+    const auto end = [&](Index i, bool upper) {
+      return upper ? c.a.offsets[std::size_t(i) + 1] : packing.diagonal[std::size_t(i)];
+    };
+    std::vector<int> reads(p.words.size(), 0);
+    for (std::size_t part = 0; part < std::size_t(p.parts()); ++part) {
+      bool upper = false;
+      Index level = -1;
+      for (Index q = p.part_step[part]; q < p.part_step[part + 1]; ++q) {
+        SCOPED_TRACE(fmt::format("step {}", q));
+        const std::vector<Update> updates = updates_of(p, part, p.steps[std::size_t(q)], reads);
+        ASSERT_GE(updates[0].from[0], 0) << "an update without entries";
+        const bool now = updates[0].from[0] > packing.diagonal.at(std::size_t(updates[0].row));
+        ASSERT_GE(now, upper) << "back in the forward sweep";
+        if (now != upper) level = std::numeric_limits<Index>::max();
+        upper = now;
+        const Index own = group.at(std::size_t(updates[0].row));
+        ASSERT_TRUE(upper ? own <= level : own >= level) << "levels out of sequence";
+        level = own;
+        for (const Update& u : updates) {
+          SCOPED_TRACE(fmt::format("row {}", u.row));
+          const auto i = std::size_t(u.row);
+          ASSERT_GE(u.row, c.parts[part]);
+          ASSERT_LT(u.row, c.parts[part + 1]);
+          ASSERT_EQ(group[i], level) << "a step of two levels";
+          ASSERT_LT(updated[upper][i], q) << "twice in a step";
+          again_somewhere |= updated[upper][i] >= 0;
+          updated[upper][i] = q;
+          ASSERT_GE(u.from[0], 0) << "an update without entries";
+          for (std::size_t k = 0; k < u.from.size(); ++k) {
+            if (next[upper][i] == end(u.row, upper)) {
+              ASSERT_EQ(u.from[k], -1);
+              ASSERT_EQ(u.columns[k], u.row) << "padding reads another row";
+              continue;
+            }
+            ASSERT_EQ(u.from[k], next[upper][i]++);
+            const Index j = u.columns[k];
+            ASSERT_EQ(j, c.a.columns[std::size_t(u.from[k])]);
+            ASSERT_GE(j, c.parts[part]);
+            ASSERT_LT(j, c.parts[part + 1]);
+            const auto jj = std::size_t(j);
+            ASSERT_EQ(next[upper][jj], end(j, upper)) << "reads a row that is not finished";
+            ASSERT_LT(updated[upper][jj], q) << "reads a row of its own step";
+          }
+        }
+      }
+    }
+    for (Index i = 0; i < c.a.rows; ++i)
+      for (bool upper : {false, true}) {
+        ASSERT_EQ(next[upper][std::size_t(i)], end(i, upper)) << "row " << i << " lacks entries";
+        const bool none = end(i, upper) == (upper ? packing.diagonal[std::size_t(i)] + 1 : c.a.offsets[std::size_t(i)]);
+        ASSERT_EQ(updated[upper][std::size_t(i)] < 0, none) << "row " << i;
+      }
+    for (std::size_t w = 0; w < reads.size(); ++w) {
+      ASSERT_LE(reads[w], 1) << "word " << w;
+      if (reads[w] == 0) {
+        ASSERT_TRUE(p.words[w] == 0 && p.from[w] == -1) << "word " << w << " is nobody's";
+      }
+      if (p.from[w] >= 0) {
+        ASSERT_EQ(p.words[w], 0u) << "a column where a value goes";
+      }
+    }
+  });
+  EXPECT_TRUE(again_somewhere) << "no case has a row of several updates";
+}
+
+const Case& named(const std::string& name) {
+  return *std::find_if(cases().begin(), cases().end(), [&](const Case& c) { return c.name == name; });
+}
+
+TEST(Packed, StepsAreAsFewAsWidthAndThreadsAllow) {
+  const auto up = [](unsigned a, unsigned b) { return (a + b - 1) / b; };
+  // Two levels, 300 rows of 20 entries in one sweep; each column is then as often a row of the other's.
+  const Case wide = cut_into("", long_rows_of_a_level(400, 300, 20, true, 939), {0, 700});
+  for (const Shape& s : shapes) {
+    if (s.width == 0) continue;
+    SCOPED_TRACE(fmt::format("width {}, {} threads", s.width, s.threads));
+    EXPECT_EQ(Packing(wide, s.width, s.threads).packed.most_steps, Index(up(20, s.width) * up(300, s.threads)));
+    EXPECT_EQ(Packing(named("chain of 500 levels"), s.width, s.threads).packed.most_steps, 2 * 499);
+    EXPECT_EQ(Packing(named("a row each"), s.width, s.threads).packed.steps.size(), 0u);
+    EXPECT_EQ(Packing(named("diagonal"), s.width, s.threads).packed.steps.size(), 0u);
+  }
+}
+
+// --- what is chosen --------------------------------------------------------------------------------------------------
+
+/// Rows of two levels, each of the second reading `length` of the first.
+Case two_levels(Index leaves, Index hubs, Index length) {
+  return cut_into("", long_rows_of_a_level(leaves, hubs, length, true, 940), {0, leaves + hubs});
+}
+
+TEST(Packed, TheWidthSuitsTheRows) {
+  for (Index length : {1, 2, 3}) EXPECT_EQ(Packing(two_levels(300, 200, length)).packed.width, 3u) << length;
+  EXPECT_EQ(Packing(named("one part")).packed.width, 3u) << "a lattice of five points";
+  EXPECT_EQ(Packing(cut_into("", generate("gen:poisson3d:8x8x8"), {0, 512})).packed.width, 3u);
+  EXPECT_EQ(Packing(two_levels(300, 200, 7)).packed.width, 7u);
+  EXPECT_EQ(Packing(two_levels(300, 200, 13)).packed.width, 15u) << "a lattice of 27 points";
+  for (const char* name : {"long rows below", "long rows above", "dense"})
+    EXPECT_EQ(Packing(named(name)).packed.width, 15u) << name;
+}
+
+TEST(Packed, TheThreadsSuitTheLevels) {
+  const auto threads = [](const Case& c, unsigned width) { return Packing(c, width).packed.threads; };
+  EXPECT_EQ(threads(named("a level of 1,000 rows"), 0), 128u);
+  EXPECT_EQ(threads(named("chain of 500 levels"), 0), 64u);
+  EXPECT_EQ(threads(named("a level of 1,000 rows"), 7), 128u);
+  EXPECT_EQ(threads(named("a level of 1,000 rows"), 15), 64u) << "registers of 128 do not fit four times";
+  for (const Case& c : cases()) {
+    const Packed p = Packing(c).packed;
+    EXPECT_TRUE(p.width == 3 || p.width == 7 || p.width == 15) << c.name;
+    EXPECT_TRUE(p.threads == 64 || (p.threads == 128 && p.width <= 7)) << c.name << ": there is no such kernel";
+  }
+}
+
+TEST(Packed, TheRingIsAsLongAsFourPartsOnAMultiprocessorAllow) {
+  for_all([](const Case&, const Packing& packing) {
+    const Packed& p = packing.packed;
+    std::uint32_t most = 0;
+    for (const PackedStep& s : p.steps) most = std::max(most, units_of(p, s.rows));
+    std::uint32_t least = 256;
+    while (least < 4 * most) least *= 2;
+    constexpr std::size_t quarter = 54 << 10;
+    EXPECT_GE(p.ring_units, least);
+    EXPECT_LE(p.ring_units, std::max(2048u, least));
+    if (p.ring_units > least) {
+      EXPECT_LE(p.shared_bytes(), quarter);
+    }
+    EXPECT_TRUE(p.ring_units >= 2048 || p.shared_bytes() + 16 * std::size_t(p.ring_units) > quarter);
+  });
+  EXPECT_EQ(Packing(named("one row")).packed.ring_units, 2048u);
+}
+
+TEST(Packed, TheSameForAnyNumberOfThreads) {
+  for (const Case& c : cases()) {
+    SCOPED_TRACE(c.name);
+    const Packed one = Packing(c).packed, three = Packing(c, 0, 0, 3).packed;
+    EXPECT_EQ(one.width, three.width);
+    EXPECT_EQ(one.threads, three.threads);
+    EXPECT_EQ(one.ring_units, three.ring_units);
+    EXPECT_EQ(one.words, three.words);
+    EXPECT_EQ(one.from, three.from);
+    EXPECT_EQ(one.part_unit, three.part_unit);
+    EXPECT_EQ(one.part_step, three.part_step);
+    ASSERT_EQ(one.steps.size(), three.steps.size());
+    for (std::size_t k = 0; k < one.steps.size(); ++k)
+      ASSERT_EQ(std::memcmp(&one.steps[k], &three.steps[k], sizeof(PackedStep)), 0) << "step " << k;
+  }
+}
+
+// --- what does not fit -----------------------------------------------------------------------------------------------
+
+TEST(Packed, NothingForPartsThatDoNotFitSharedMemory) {
+  const auto expect = [](bool fits, const Case& c) {
+    SCOPED_TRACE(fmt::format("{}, {} rows", c.name, c.a.rows));
+    const Packing p(c);
+    EXPECT_EQ(p.packed.parts(), fits ? Index(c.parts.size()) - 1 : 0);
+    if (fits) {
+      EXPECT_LE(p.packed.shared_bytes(), 227u << 10);
+      const std::vector<double> b = random_values(std::size_t(c.a.rows), 942);
+      EXPECT_LT(difference(sweeps(p, c.a.values, b), substitution(c.a, c.a.values, b)), 1e-13);
+    } else {
+      EXPECT_TRUE(p.packed.steps.empty());
+      EXPECT_TRUE(p.packed.words.empty());
+      EXPECT_TRUE(p.packed.part_row.empty());
+    }
+  };
+  // 220 KB: x of 8 bytes a row, steps of 16 bytes, a ring of 4 KB and two steps more.
+  expect(true, {"diagonal", diagonal(27644), {0, 27644}});
+  expect(false, {"diagonal", diagonal(27645), {0, 27645}});
+  expect(false, {"diagonal", diagonal(27650), {0, 2, 27649, 27650}});
+  expect(true, {"diagonal in halves", diagonal(40000), {0, 20000, 40000}});
+  expect(false, {"rows that two bytes cannot count", diagonal(65536), {0, 65536}});
+  expect(true, cut_into("chain", grid(5400, 1), {0, 5400}));
+  expect(false, cut_into("chain", grid(5700, 1), {0, 5700}));
+}
+
+TEST(Packed, NoRowsAreNoTrouble) {
+  const Case none{"", diagonal(0), {0, 0}};
+  const Packing p(none);
+  EXPECT_EQ(p.packed.steps.size(), 0u);
+  EXPECT_EQ(p.packed.words.size(), 0u);
+  EXPECT_EQ(sweeps(p, none.a.values, {}), std::vector<double>{});
+}
+
+}  // namespace
+}  // namespace krilu::test
