@@ -42,6 +42,8 @@ class Engine {
   /// What the analysis found, of the matrix and of the preconditioner's own, for people.
   virtual std::string shape() const = 0;
   virtual std::string preconditioner() const = 0;
+  /// The format of products, where another than that of the sweeps was chosen for them.
+  virtual std::string format() const = 0;
 };
 
 std::unique_ptr<Engine> make_host_engine(const Options& options);

@@ -74,14 +74,14 @@ class EngineOn final : public Engine {
   Costs costs() override {
     enter();
     if (b_.size() == 0) return {};
-    const sparse::SplitOperator<Space, T> A(ex_, system_.matrix());
+    const std::unique_ptr<const sparse::Operator<Space, T>> A = system_.product();
     ex_.clear(b_);
     constexpr int enough = 50;  // applications for any chooser
     for (int k = 0; k < enough && triangular() && !triangular()->settled; ++k) {
       precond_->apply(b_.data(), x_.data());
       ex_.synchronise();
     }
-    return {milliseconds([&] { A.apply(b_.data(), x_.data()); }),
+    return {milliseconds([&] { A->apply(b_.data(), x_.data()); }),
             milliseconds([&] { precond_->apply(b_.data(), x_.data()); })};
   }
 
@@ -92,10 +92,10 @@ class EngineOn final : public Engine {
       ex_.clear(x_);
     else
       system_.copy_in(x_, std::span<const double>(x));
-    const sparse::SplitOperator<Space, T> A(ex_, system_.matrix());
+    const std::unique_ptr<const sparse::Operator<Space, T>> A = system_.product();
     const krylov::Criterion criterion{options_.rtol, options_.atol, options_.norm, options_.max_iterations};
     ex_.rehearse(precond_->trials_left());
-    krylov::Outcome out = driver_->run(*method_, A, *precond_, b_, x_, criterion, monitor);
+    krylov::Outcome out = driver_->run(*method_, *A, *precond_, b_, x_, criterion, monitor);
     system_.copy_out(x, x_);
     return out;
   }
@@ -111,6 +111,7 @@ class EngineOn final : public Engine {
     return precond_ ? precond_->triangular() : std::nullopt;
   }
   std::string shape() const override { return system_.shape(); }
+  std::string format() const override { return system_.format(); }
   std::string preconditioner() const override { return precond_ ? precond_->description() : std::string(); }
 
  private:

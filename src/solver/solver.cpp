@@ -121,6 +121,7 @@ struct Solver::Body {
   bool values_seen = false;  // setup: factor follows analyse, with the same values
   bool on_gpu = false;
 
+  std::string format;       // of products, as it was explained
   std::string device_note;  // why `auto` did not take the GPU that is there
 
   void choose_device();
@@ -212,6 +213,7 @@ void Solver::analyse(const CsrView& a) {
   Timer timer;
   Body& s = *body_;
   s.analysed = s.factored = s.weighed = false;
+  s.format.clear();
   s.notes.clear();
   if (!s.device_note.empty()) s.notes.push_back(s.device_note);
   s.explanation.clear();
@@ -316,6 +318,8 @@ void Solver::factor(const CsrView& a) {
     }
   }
   s.engine->forget_values();
+  if (const std::string format = s.engine->format(); !format.empty() && s.format != format)
+    s.explanation.push_back("products in " + (s.format = format));
   s.factored = true;
   ++s.counts.factorisations;
   s.seconds.factor = timer.seconds();

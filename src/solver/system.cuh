@@ -11,6 +11,7 @@
 #include "precond/factors.cuh"
 #include "schedule/layout.cuh"
 #include "solver/plan.hpp"
+#include "sparse/hec.cuh"
 
 namespace krilu::solver {
 
@@ -29,6 +30,12 @@ class DeviceSystem {
   precond::Context<exec::Cuda> context(const CsrView& a, triangular::Strategy strategy) const;
   const std::shared_ptr<const sparse::SlicedPattern>& pattern() const { return pattern_; }
   const sparse::SlicedMatrix<T>& matrix() const { return matrix_; }
+  /// In HEC where that is stored, else over the slices.
+  std::unique_ptr<const sparse::Operator<exec::Cuda, T>> product() const;
+  /// The format of products, where it is not the one that everything else reads.
+  std::string format() const {
+    return hec_ ? "hec, " + std::to_string(hec_->width()) + " entries wide" : std::string();
+  }
   /// Of an application in coloured blocks; 0 for other layouts.
   Index launches() const { return plan_ && plan_->layout->blocks ? 2 * plan_->levels() - 1 : 0; }
   const std::string& shape() const { return shape_; }
@@ -43,6 +50,8 @@ class DeviceSystem {
   std::shared_ptr<const schedule::Plan> plan_;
   std::shared_ptr<const sparse::SlicedPattern> pattern_;
   sparse::SlicedMatrix<T> matrix_;
+  std::unique_ptr<const sparse::Hec<exec::Cuda, T>> hec_;
+  bool may_use_hec_ = false;  // rows stand in the caller's order, and the preconditioner does not read the slices
   std::string shape_;
   Index not_finite_ = -1;  // the first row of the values that look saw
 };

@@ -55,7 +55,11 @@ class System {
   }
   const std::shared_ptr<const sparse::SplitPattern>& pattern() const { return pattern_; }
   const sparse::SplitMatrix<T>& matrix() const { return matrix_; }
+  std::unique_ptr<const sparse::Operator<Space, T>> product() const {
+    return std::make_unique<const sparse::SplitOperator<Space, T>>(ex_, matrix_);
+  }
   Index launches() const { return 0; }
+  std::string format() const { return {}; }
   /// What the analysis found, for people.
   const std::string& shape() const { return shape_; }
   std::size_t bytes() const { return order_.bytes() + (pattern_ ? pattern_->bytes() : 0) + matrix_.bytes(); }

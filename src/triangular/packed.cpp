@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace krilu::triangular {
@@ -22,30 +23,40 @@ struct Rows {
   std::pair<Offset, Offset> entries(Index i, bool backward) const {
     return backward ? std::pair{diagonal[i] + 1, factors.offsets[i + 1]} : std::pair{factors.offsets[i], diagonal[i]};
   }
-  Index updates(Index i, bool backward, unsigned width) const {
-    const auto [first, last] = entries(i, backward);
-    return (last - first + Index(width) - 1) / Index(width);
-  }
 };
 
-/// Words that all rows take, were this the width.
-double words(const Rows& rows, unsigned width) {
-  double updates = 0;
-  for (Index i = 0; i < rows.factors.rows; ++i) updates += rows.updates(i, false, width) + rows.updates(i, true, width);
-  return updates * (packed_column_words(width) + width);
-}
+/// What the parts take, were this the width.
+struct Shape {
+  unsigned width = 0, threads = 0;
+  std::vector<Index> steps;  // of each part
+  Index most_steps = 0;
+  std::uint32_t ring_units = 0;
+  std::uint64_t units = 0;  // of all streams
+  std::size_t shared = 0;
 
-/// Narrow updates: those that are wider take fewer steps, which pays only where they also take fewer words.
-unsigned width_for(const Rows& rows) {
-  unsigned best = packed_widths[0];
-  double least = words(rows, best);
-  for (unsigned width : packed_widths)
-    if (const double w = words(rows, width); w < 0.95 * least) {
-      best = width;
-      least = w;
-    }
-  return best;
-}
+  std::uint32_t units_of(std::size_t updates) const {
+    return std::uint32_t((updates * (packed_column_words(width) + width) + 1) / 2);
+  }
+  /// The ring holds four of the largest steps, and more where four parts still fit a multiprocessor.
+  void size(Index most_rows, std::size_t largest_step) {
+    for (Index n : steps) most_steps = std::max(most_steps, n);
+    const std::size_t beside = packed_shared_bytes(0, most_steps, most_rows);
+    ring_units = 256;
+    while (ring_units < 4 * units_of(largest_step)) ring_units *= 2;
+    while (ring_units < 2048 && beside + 32 * std::size_t(ring_units) <= fair_shared) ring_units *= 2;
+    shared = beside + 16 * std::size_t(ring_units);
+  }
+  /// Of an application on an H200, as measured within a fifth on stencils of 7 and 27 points and their ILU(1) and
+  /// ILU(2): parts run in waves of as many as fit, each as long as its steps, and the streams are read beside.
+  double microseconds() const {
+    constexpr double step = 0.16, megabyte = 0.31;
+    constexpr std::size_t multiprocessors = 132, of_a_multiprocessor = 227 << 10, reserved = 1 << 10;
+    const std::size_t together = multiprocessors * std::max<std::size_t>(1, of_a_multiprocessor / (shared + reserved));
+    const double all = std::accumulate(steps.begin(), steps.end(), 0.0);
+    const double waves = double((steps.size() + together - 1) / together);
+    return waves * all / double(std::max<std::size_t>(1, steps.size())) * step + 16e-6 * double(units) * megabyte;
+  }
+};
 
 /// Some entries of a row.
 struct Update {
@@ -101,37 +112,49 @@ Packed pack(const exec::Host& host, const CsrView& factors, const Offset* diagon
   for (std::size_t p = 0; p < parts; ++p)
     out.most_rows = std::max(out.most_rows, out.part_row[p + 1] - out.part_row[p]);
   if (out.most_rows > std::numeric_limits<std::uint16_t>::max()) return {};
-  out.width = width > 0 ? width : width_for(rows);
-  out.threads = threads > 0 ? threads : out.width > 7 ? 64 : 128;
-  const unsigned row_words = packed_column_words(out.width) + out.width;
-  const auto units_of = [&](std::size_t updates) { return std::uint32_t((updates * row_words + 1) / 2); };
-
-  // The ring holds four of the largest steps, and more where four parts still fit a multiprocessor.
-  std::vector<Index> part_steps(parts, 0);
-  std::vector<std::size_t> largest(parts, 0);
-  for_parts([&](std::size_t p) {
-    for_steps(rows, part_group[p], part_group[p + 1], out.width, out.threads, [&](const std::vector<Update>& updates) {
-      ++part_steps[p];
-      largest[p] = std::max(largest[p], updates.size());
+  const auto laid_out = [&](unsigned with_width) {
+    Shape s;
+    s.width = with_width;
+    s.threads = threads > 0 ? threads : with_width > 7 ? 64 : 128;
+    s.steps.assign(parts, 0);
+    std::vector<std::size_t> largest(parts, 0), updates(parts, 0);
+    for_parts([&](std::size_t p) {
+      for_steps(rows, part_group[p], part_group[p + 1], s.width, s.threads, [&](const std::vector<Update>& step) {
+        ++s.steps[p];
+        updates[p] += step.size();
+        largest[p] = std::max(largest[p], step.size());
+      });
     });
-  });
-  for (Index n : part_steps) out.most_steps = std::max(out.most_steps, n);
-  const std::uint32_t most_units = parts > 0 ? units_of(*std::max_element(largest.begin(), largest.end())) : 0;
-  out.ring_units = 256;
-  while (out.ring_units < 4 * most_units) out.ring_units *= 2;
-  if (out.shared_bytes() > most_shared) return {};
-  while (out.ring_units < 2048 && out.shared_bytes() + 16 * std::size_t(out.ring_units) <= fair_shared)
-    out.ring_units *= 2;
+    s.units = s.units_of(std::accumulate(updates.begin(), updates.end(), std::size_t(0)));
+    s.size(out.most_rows, parts > 0 ? *std::max_element(largest.begin(), largest.end()) : 0);
+    return s;
+  };
+  Shape shape;
+  double least = std::numeric_limits<double>::infinity();
+  for (unsigned w : packed_widths) {
+    if (width > 0 && w != width) continue;
+    Shape s = laid_out(w);
+    if (s.shared > most_shared) continue;
+    if (const double t = s.microseconds(); t < least) {
+      least = t;
+      shape = std::move(s);
+    }
+  }
+  if (least == std::numeric_limits<double>::infinity()) return {};
+  out.width = shape.width;
+  out.threads = shape.threads;
+  out.ring_units = shape.ring_units;
+  out.most_steps = shape.most_steps;
 
   out.part_step.assign(1, 0);
-  for (Index n : part_steps) out.part_step.push_back(out.part_step.back() + n);
+  for (Index n : shape.steps) out.part_step.push_back(out.part_step.back() + n);
   out.steps.resize(std::size_t(out.part_step.back()));
   std::vector<std::uint64_t> units(parts + 1, 0);
   for_parts([&](std::size_t p) {
     std::uint32_t at = 0;
     PackedStep* step = out.steps.data() + out.part_step[p];
     for_steps(rows, part_group[p], part_group[p + 1], out.width, out.threads, [&](const std::vector<Update>& updates) {
-      const std::uint32_t length = units_of(updates.size()), left = out.ring_units - at % out.ring_units;
+      const std::uint32_t length = shape.units_of(updates.size()), left = out.ring_units - at % out.ring_units;
       if (length > left) at += left;
       *step++ = {at % out.ring_units * 16, std::uint32_t(updates.size()), at + length, at};
       at += length;

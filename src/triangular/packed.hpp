@@ -32,6 +32,11 @@ struct PackedStep {
 KRILU_INLINE constexpr unsigned packed_column_words(unsigned width) { return (width + 4) / 4; }
 constexpr unsigned packed_widths[] = {3, 7, 15};  // columns and the row fill their words
 
+/// Shared memory that a part takes: the ring, x and the steps with two empty ones behind.
+constexpr std::size_t packed_shared_bytes(std::uint32_t ring_units, Index steps, Index rows) {
+  return 16 * (std::size_t(ring_units) + std::size_t(steps) + 2 + (std::size_t(rows) + 1) / 2);
+}
+
 struct Packed {
   unsigned width = 3, threads = 128;
   std::vector<Index> part_row, part_step;  // parts + 1
@@ -43,15 +48,12 @@ struct Packed {
   std::uint32_t ring_units = 0;         // a power of two
 
   Index parts() const { return part_row.empty() ? 0 : Index(part_row.size()) - 1; }
-  /// Shared memory that a part takes: the ring, x and the steps.
-  std::size_t shared_bytes() const {
-    return 16 * (std::size_t(ring_units) + std::size_t(most_steps) + 2 + (std::size_t(most_rows) + 1) / 2);
-  }
+  std::size_t shared_bytes() const { return packed_shared_bytes(ring_units, most_steps, most_rows); }
 };
 
 /// factors: in local rows, with every diagonal entry (`diagonal`: its position). order: schedule::by_parts's. Width and
-/// threads 0: what suits the rows. Returns nothing (no parts) where a part has 2^16 rows or more or does not fit shared
-/// memory, or where all parts together have 2^31 words.
+/// threads 0: what should be fastest. Returns nothing (no parts) where a part has 2^16 rows or more or does not fit
+/// shared memory, or where all parts together have 2^31 words.
 Packed pack(const exec::Host& host, const CsrView& factors, const Offset* diagonal, const sparse::RowOrder& order,
             unsigned width = 0, unsigned threads = 0);
 

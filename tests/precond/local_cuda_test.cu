@@ -85,10 +85,17 @@ CsrMatrix two_signs(CsrMatrix a) {
 
 constexpr int team = 4;  // of the host: larger ones gain nothing here
 
-/// Whether parts are packed where nothing else is asked for: they are many, or small. They fit in all cases here.
+/// Whether parts are packed where no strategy is asked for: they are many or small, and each fits shared memory. What
+/// ILUT keeps here does.
 bool packs(const std::string& name, const CsrView& a) {
-  const precond::LocalProblem p = precond::local_problem(exec::Host(team), a, precond::parse_spec(name));
-  return p.parts() >= 16 || p.rows() <= 1024;
+  const exec::Host host(team);
+  const precond::Spec spec = precond::parse_spec(name);
+  const precond::LocalProblem p = precond::local_problem(host, a, spec);
+  if (p.parts() < 16 && p.rows() > 1024) return false;
+  if (spec.local == "ilut") return true;
+  const CsrView f = p.pattern.view(p.rows());
+  const sparse::RowOrder order = schedule::by_parts(host, f, sparse::adjacency(f), p.offsets);
+  return triangular::pack(host, f, p.diagonal.data(), order).parts() > 0;
 }
 
 /// `name`, under these strategies in one layout, is the host's.
