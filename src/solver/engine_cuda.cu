@@ -58,7 +58,8 @@ void DeviceSystem::analyse(const CsrView& a, const CsrView& graph, const Plan& p
   may_use_hec_ = false;
   if (!plan.triangular) {
     plan_ = std::make_shared<const schedule::Plan>(schedule::as_given(ex_, a_));
-    may_use_hec_ = plan_->layout->row.size() == 0 && precond::sweeps_of(plan.precond) == precond::Sweeps::of_its_own;
+    may_use_hec_ = plan_->layout->row.size() == 0;
+    may_build_hec_ = precond::sweeps_of(plan.precond) == precond::Sweeps::of_its_own;
     shape_ = plan_->layout->row.size() == 0 ? "slices of 32 rows in the caller's order"
                                             : "slices of up to 32 rows, sorted by length";
   } else if (schedule::is_block_ordering(plan.ordering)) {
@@ -95,13 +96,20 @@ void DeviceSystem::set_values(const CsrView& a, bool seen) {
   sparse::fill_values(ex_, pattern_, a_.values.data(), matrix_);
   hec_.reset();
   if (!may_use_hec_) return;
-  // The chooser of the format. A thread a row over a regular pattern moves what slices move, and is an eighth faster.
+  // The chooser of the format: a thread a row over a regular pattern moves what slices move, and is an eighth faster.
   constexpr double worth = 1.1, irregular = 18;
+  const double rows = a.rows, slices = 12 * (double(a.nnz()) - rows) + 11 * rows;
+  Index longest = 0;
+  for (Index i = 0; i < a.rows; ++i) longest = std::max(longest, a.offsets[i + 1] - a.offsets[i]);
+  if (12 * rows * longest <= worth * slices) {
+    hec_ = std::make_unique<const sparse::Hec<exec::Cuda, T>>(sparse::regular_hec<T>(ex_, a_, longest));
+    return;
+  }
+  if (!may_build_hec_) return;
   const Index width = sparse::hec_width(a, sparse::HecForm::product);
   double left = 0;
   for (Index i = 0; i < a.rows; ++i) left += std::max(0, a.offsets[i + 1] - a.offsets[i] - width);
-  const double rows = a.rows, entries = a.nnz();
-  if (12 * rows * width + irregular * left > worth * (12 * (entries - rows) + 11 * rows)) return;
+  if (12 * rows * width + irregular * left > worth * slices) return;
   hec_ = std::make_unique<const sparse::Hec<exec::Cuda, T>>(ex_, exec::Host(ex_.threads()), a, sparse::HecForm::product,
                                                             width);
 }

@@ -51,7 +51,8 @@ class DeviceSystem {
   std::shared_ptr<const sparse::SlicedPattern> pattern_;
   sparse::SlicedMatrix<T> matrix_;
   std::unique_ptr<const sparse::Hec<exec::Cuda, T>> hec_;
-  bool may_use_hec_ = false;  // rows stand in the caller's order, and the preconditioner does not read the slices
+  bool may_use_hec_ = false;    // rows stand in the caller's order
+  bool may_build_hec_ = false;  // on the host: the preconditioner's own analysis takes longer
   std::string shape_;
   Index not_finite_ = -1;  // the first row of the values that look saw
 };

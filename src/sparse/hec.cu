@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
+#include "krilu/error.hpp"
 #include "sparse/hec.cuh"
 
 namespace krilu::sparse {
@@ -86,5 +89,37 @@ void HecOperator<exec::Cuda, T>::residual(const T* b, const T* x, T* r) const {
 }
 
 template class HecOperator<exec::Cuda, double>;
+
+namespace {
+template <class T>
+__global__ void fill_regular(CsrView a, Index leading, Index width, Index* column, T* value) {
+  const Index i = Index(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= leading) return;
+  const Offset begin = i < a.rows ? a.offsets[i] : 0, end = i < a.rows ? a.offsets[i + 1] : 0;
+  for (Index k = 0; k < width; ++k) {
+    const bool have = begin + k < end;
+    column[std::size_t(k) * leading + i] = have ? a.columns[begin + k] : -1;
+    value[std::size_t(k) * leading + i] = have ? T(a.values[begin + k]) : T(0);
+  }
+}
+}  // namespace
+
+template <class T>
+Hec<exec::Cuda, T> regular_hec(const exec::Cuda& space, const DeviceCsr& a, Index width) {
+  const std::int64_t leading = hec_leading(a.rows), slots = leading * width;
+  if (slots > std::numeric_limits<Offset>::max())
+    throw Error("the matrix does not fit 32-bit positions in ELL: it has too many rows for one device");
+  HecArrays<T> there;
+  there.column = space.allocate<Index>(std::size_t(slots));
+  there.value = space.allocate<T>(std::size_t(slots));
+  there.full = space.allocate<std::uint16_t>(std::size_t(leading / 8));
+  space.clear(there.full);
+  if (slots > 0)
+    fill_regular<<<exec::cuda::blocks_for(leading), 256, 0, space.stream()>>>(a.view(), Index(leading), width,
+                                                                              there.column.data(), there.value.data());
+  exec::cuda::launched("building ELL");
+  return {a.rows, a.rows, width, std::move(there)};
+}
+template Hec<exec::Cuda, double> regular_hec(const exec::Cuda&, const DeviceCsr&, Index);
 
 }  // namespace krilu::sparse

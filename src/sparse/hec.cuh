@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "exec/cuda.cuh"
+#include "sparse/csr_cuda.cuh"
 #include "sparse/hec.hpp"
 
 namespace krilu::sparse {
@@ -28,6 +29,10 @@ class HecOperator<exec::Cuda, T> final : public Operator<exec::Cuda, T> {
   const Index* long_row_;
   Index long_rows_;
 };
+
+/// HEC without a CSR part, built on the device: no row of a has more than `width` entries.
+template <class T>
+Hec<exec::Cuda, T> regular_hec(const exec::Cuda& space, const DeviceCsr& a, Index width);
 
 /// f(integral_constant<int, N>, bool_constant<exact>): N entries of a row are asked for at once, and are all that a row
 /// has where exact.

@@ -103,6 +103,10 @@ class Hec {
     there_.long_row = to_space(space, std::move(built.long_row));
   }
 
+  /// Of arrays that stand in the space already.
+  Hec(Index rows, Index cols, Index width, HecArrays<T>&& there)
+      : rows_(rows), cols_(cols), width_(width), there_(std::move(there)) {}
+
   Index rows() const { return rows_; }
   Index width() const { return width_; }
   /// Slots of the ELL part, padding included.
