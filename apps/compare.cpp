@@ -2,12 +2,15 @@
 // krilu compare: several preconditioners on one system. Paper of the picture: Wang and Liu (2022), Figure 6.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
 #include "io/plot.hpp"
 #include "io/report.hpp"
 #include "krilu/version.hpp"
+#include "precond/registry.hpp"
 #include "system.hpp"
 #include "terminal.hpp"
 
@@ -22,7 +25,31 @@ struct CompareOptions {
   std::string json, plot;
 };
 
-int run(const CompareOptions& o) {
+/// "none,ras:64,1,dilu" is none, ras:64,1 and dilu: what begins with a digit belongs to the name before. Where a
+/// semicolon stands, that alone separates: "dilu;ras:64,1,dilu".
+std::vector<std::string> names_of(const std::vector<std::string>& given) {
+  std::vector<std::string> names;
+  for (const std::string& text : given) {
+    const char separator = text.find(';') == std::string::npos ? ',' : ';';
+    bool goes_on = false;
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(separator, begin), text.size());
+      const std::string part = text.substr(begin, end - begin);
+      if (goes_on && separator == ',' && !part.empty() &&
+          (std::isdigit(static_cast<unsigned char>(part[0])) || part[0] == '.'))
+        names.back() += "," + part;
+      else
+        names.push_back(part);
+      goes_on = true;
+      begin = end + 1;
+    }
+  }
+  return names;
+}
+
+int run(const CompareOptions& given) {
+  CompareOptions o = given;
+  o.preconds = names_of(given.preconds);
   if (!o.plot.empty()) io::require_drawable(o.plot);
   std::vector<Options> asked;
   for (const std::string& name : o.preconds) {
@@ -34,7 +61,7 @@ int run(const CompareOptions& o) {
   // One method for all, or the curves would not compare: the one that suits the matrix.
   if (o.solver.solver == "auto") {
     const bool symmetric_only = std::none_of(o.preconds.begin(), o.preconds.end(), [](const std::string& p) {
-      return p == "dilu" || p == "ilu0" || p == "auto";
+      return p == "dilu" || p == "ilu0" || p == "auto" || precond::sweeps_of(p) == precond::Sweeps::of_its_own;
     });
     for (Options& one : asked) one.solver = s.facts.symmetric && symmetric_only ? "cg" : "bicgstab";
   }
@@ -49,9 +76,11 @@ int run(const CompareOptions& o) {
                                     io::thousands(s.facts.nnz), s.facts.rhs));
     print_row("method", fmt::format("{}, tolerance {:.1e}", asked.front().solver, o.solver.rtol));
   }
+  std::size_t width = 12;
+  for (const std::string& name : o.preconds) width = std::max(width, name.size() + 2);
   print("\n");
-  print(bold(fmt::format("  {:<12}{:<16}{:>10}{:>10}{:>10}{:>18}\n", "precond", "status", "iterations", "set-up s",
-                         "solve s", "true residual")));
+  print(bold(fmt::format("  {:<{}}{:<16}{:>10}{:>10}{:>10}{:>18}\n", "precond", width, "status", "iterations",
+                         "set-up s", "solve s", "true residual")));
 
   Monitor monitor;
   std::vector<Result> results;
@@ -82,7 +111,7 @@ int run(const CompareOptions& o) {
     status = std::max(status, exit_status(r.status));
     const bool good = r.status == Status::converged;
     const std::string word = fmt::format("{:<16}", to_string(r.status));
-    print(fmt::format("  {:<12}{}{:>10}{:>10.3f}{:>10.3f}{:>18.3e}\n", r.precond, good ? green(word) : red(word),
+    print(fmt::format("  {:<{}}{}{:>10}{:>10.3f}{:>10.3f}{:>18.3e}\n", r.precond, width, good ? green(word) : red(word),
                       r.iterations, r.seconds.analyse + r.seconds.factor, r.seconds.solve, r.relative_residual));
     io::Curve curve{r.precond, {}};
     for (std::size_t k = 0; k < r.history.size(); ++k) curve.points.emplace_back(double(k), r.history[k]);
@@ -108,8 +137,10 @@ Run add_compare(CLI::App& app) {
   auto o = std::make_shared<CompareOptions>();
   add_system_options(command, o->system);
   add_solver_options(command, o->solver);
-  command.add_option("--precond", o->preconds, "A list: none,jacobi,dilu,dic,ilu0,ic0")
-      ->delimiter(',')
+  command
+      .add_option("--precond", o->preconds,
+                  "A list: none,jacobi,dilu,dic,ilu0,ic0,iluk:1,ilut:10,0.01,block-ilu,ras:64,1; with semicolons where "
+                  "a name has a letter after a comma: dilu;ras:64,1,dilu")
       ->allow_extra_args(false)
       ->required();
   command.add_option("--json", o->json, "Write all reports here as JSON (- for standard output)");

@@ -145,7 +145,11 @@ Run add_solve(CLI::App& app) {
   auto o = std::make_shared<SolveOptions>();
   add_system_options(command, o->system);
   add_solver_options(command, o->solver);
-  command.add_option("--precond", o->solver.precond, "auto, none, jacobi, dilu, dic, ilu0, ic0")->capture_default_str();
+  command
+      .add_option("--precond", o->solver.precond,
+                  "auto, none, jacobi, dilu, dic, ilu0, ic0, iluk[:LEVEL], ilut[:MOST,TOLERANCE], "
+                  "block-ilu[:PARTS[,LOCAL]], ras[:PARTS[,OVERLAP[,LOCAL]]]; LOCAL is dilu, ilu0, iluk.. or ilut..")
+      ->capture_default_str();
   command.add_option("-o,--output", o->output, "Write the solution here, a Matrix Market array");
   command.add_option("--json", o->json, "Write the whole report here as JSON (- for standard output)");
   command.add_option("--plot", o->plot, "Draw the residual curve here (.png or .svg)");

@@ -25,12 +25,12 @@ class Eliminator {
         value_(value),
         reciprocal_(reciprocal) {}
 
-  /// ready(k) returns once row k is done. `work` has an entry a row; what it holds elsewhere than in row i's places is
-  /// never read, so updates that the pattern drops need no test.
-  template <class Ready>
-  bool row(Index i, double* work, const Ready& ready) const {
+  /// given(p) is A's value at place p; ready(k) returns once row k is done. `work` has an entry a row; what it holds
+  /// elsewhere than in row i's places is never read, so updates that the pattern drops need no test.
+  template <class Given, class Ready>
+  bool row(Index i, double* work, const Given& given, const Ready& ready) const {
     const Offset begin = offsets_[i], middle = diagonal_[i], end = offsets_[i + 1];
-    for (Offset p = begin; p < end; ++p) work[columns_[p]] = value_[p];
+    for (Offset p = begin; p < end; ++p) work[columns_[p]] = given(p);
     for (Offset p = begin; p < middle; ++p) {
       const Index k = columns_[p];
       ready(k);
@@ -39,8 +39,9 @@ class Eliminator {
       const Offset last = offsets_[k + 1];
       for (Offset t = diagonal_[k] + 1; t < last; ++t) work[columns_[t]] -= multiplier * value_[t];
     }
-    for (Offset p = middle; p < end; ++p) value_[p] = work[columns_[p]];
-    return close(i);
+    const bool good = close(i, work[i]);  // first, as the next row waits for it
+    for (Offset p = middle + 1; p < end; ++p) value_[p] = work[columns_[p]];
+    return good;
   }
 
   /// DILU's: e_i = a_ii - sum over k < i of a_ik a_ki / e_k.
@@ -58,17 +59,15 @@ class Eliminator {
       const Index* const mirror = std::lower_bound(first, last, i);
       if (mirror != last && *mirror == i) e -= multiplier * value_[mirror - columns_];
     }
-    value_[middle] = e;
-    return close(i);
+    return close(i, e);
   }
 
  private:
-  bool close(Index i) const {
-    double& pivot = value_[diagonal_[i]];
-    double r = 1 / pivot;
+  bool close(Index i, double pivot) const {
+    const double r = 1 / pivot;
     const bool good = std::isfinite(r) && r != 0;
-    if (!good) r = pivot = 1;
-    reciprocal_[i] = r;
+    value_[diagonal_[i]] = good ? pivot : 1;
+    reciprocal_[i] = good ? r : 1;
     return good;
   }
 
@@ -77,32 +76,32 @@ class Eliminator {
   double *value_, *reciprocal_;
 };
 
-}  // namespace
-
-Index eliminate(const exec::Host& host, const EliminationPattern& pattern, Updated updated, double* value) {
+/// All rows, each by row(i, work, ready), which is false for a bad pivot. Returns the first row with one, or -1.
+template <class Row>
+Index eliminate_rows(const exec::Host& host, const EliminationPattern& pattern, const Row& row) {
   const Index n = pattern.rows.rows;
-  Buffer<double> reciprocal(static_cast<std::size_t>(n));
-  const Eliminator by(pattern, value, reciprocal.data());
   constexpr Index none = std::numeric_limits<Index>::max();
   std::atomic<Index> first_bad{none};
-  const auto note = [&](Index row) {
+  const auto eliminate_row = [&](Index i, double* work, const auto& ready) {
+    if (row(i, work, ready)) return;
     Index seen = first_bad;
-    while (row < seen && !first_bad.compare_exchange_weak(seen, row)) {
+    while (i < seen && !first_bad.compare_exchange_weak(seen, i)) {
     }
   };
-  const auto eliminate_row = [&](Index i, double* work, const auto& ready) {
-    if (!(updated == Updated::pattern ? by.row(i, work, ready) : by.pivot(i, ready))) note(i);
-  };
+  const auto at_once = [](Index) {};
   const auto blocks = std::max<std::size_t>(pattern.blocks.size(), 1) - 1;
+  const int threads = n >= 4 * chunk * host.threads() ? host.threads() : 1;
   if (blocks >= 4 * std::size_t(host.threads())) {
     std::atomic<std::size_t> next{0};
     host.parallel([&](int, int) {
       Buffer<double> work(static_cast<std::size_t>(n));
       for (std::size_t b = next++; b < blocks; b = next++)
-        for (Index i = pattern.blocks[b]; i < pattern.blocks[b + 1]; ++i) eliminate_row(i, work.data(), [](Index) {});
+        for (Index i = pattern.blocks[b]; i < pattern.blocks[b + 1]; ++i) eliminate_row(i, work.data(), at_once);
     });
+  } else if (threads == 1) {  // to ask whose a row is would take a fifth of the time
+    Buffer<double> work(static_cast<std::size_t>(n));
+    for (Index i = 0; i < n; ++i) eliminate_row(i, work.data(), at_once);
   } else {
-    const int threads = n >= 4 * chunk * host.threads() ? host.threads() : 1;
     exec::Progress progress(threads);
     host.parallel(threads, [&](int me, int team) {
       Buffer<double> work(static_cast<std::size_t>(n));
@@ -118,6 +117,27 @@ Index eliminate(const exec::Host& host, const EliminationPattern& pattern, Updat
     });
   }
   return first_bad == none ? -1 : first_bad.load();
+}
+
+}  // namespace
+
+Index eliminate(const exec::Host& host, const EliminationPattern& pattern, Updated updated, double* value) {
+  Buffer<double> reciprocal(static_cast<std::size_t>(pattern.rows.rows));
+  const Eliminator by(pattern, value, reciprocal.data());
+  if (updated == Updated::pivots)
+    return eliminate_rows(host, pattern, [&](Index i, double*, const auto& ready) { return by.pivot(i, ready); });
+  const auto given = [value](Offset p) { return value[p]; };
+  return eliminate_rows(host, pattern,
+                        [&](Index i, double* work, const auto& ready) { return by.row(i, work, given, ready); });
+}
+
+Index eliminate(const exec::Host& host, const EliminationPattern& pattern, const Offset* source, const double* a,
+                double* value) {
+  Buffer<double> reciprocal(static_cast<std::size_t>(pattern.rows.rows));
+  const Eliminator by(pattern, value, reciprocal.data());
+  const auto given = [source, a](Offset p) { return source[p] >= 0 ? a[source[p]] : 0.0; };
+  return eliminate_rows(host, pattern,
+                        [&](Index i, double* work, const auto& ready) { return by.row(i, work, given, ready); });
 }
 
 }  // namespace krilu::precond

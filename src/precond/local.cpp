@@ -109,7 +109,8 @@ template <class Space, class T>
 void Local<Space, T>::factor(const Values<Space, T>& a, double shift) {
   const exec::Host host(context_.space.threads());
   Buffer<double> value(problem_.pattern.columns.size());
-  problem_.gather(host, a.caller, shift, value.data());
+  const bool where_they_are = shift == 0 && (spec_.local == "iluk" || spec_.local == "ilu0");
+  if (!where_they_are) problem_.gather(host, a.caller, shift, value.data());
   CsrView local = problem_.pattern.view(problem_.rows());
   local.values = value.data();
   if (spec_.local == "ilut") {
@@ -122,7 +123,10 @@ void Local<Space, T>::factor(const Values<Space, T>& a, double shift) {
     return;
   }
   const Updated updated = spec_.local == "dilu" ? Updated::pivots : Updated::pattern;
-  require_pivot(eliminate(host, problem_.elimination(), updated, value.data()), problem_, name_);
+  const Index zero_pivot = where_they_are ? eliminate(host, problem_.elimination(), problem_.pattern.source.data(),
+                                                      a.caller.values, value.data())
+                                          : eliminate(host, problem_.elimination(), updated, value.data());
+  require_pivot(zero_pivot, problem_, name_);
   sweeps_->take(local);
 }
 

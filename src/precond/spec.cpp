@@ -20,12 +20,13 @@ class Arguments {
  public:
   Arguments(const std::string& name, std::string_view text) : name_(name), left_(text) {}
 
+  const std::string& name() const { return name_; }
   bool empty() const { return left_.empty(); }
   std::string_view next() {
     const std::size_t comma = left_.find(',');
     const std::string_view one = left_.substr(0, comma);
     left_ = comma == std::string_view::npos ? std::string_view() : left_.substr(comma + 1);
-    if (one.empty() || (comma != std::string_view::npos && left_.empty())) fail("an argument is empty");
+    if (one.empty() || (comma != std::string_view::npos && left_.empty())) fail("an argument is missing");
     return one;
   }
   Index whole(const char* what, Index least) {
@@ -69,8 +70,7 @@ void parse_local(std::string_view text, Arguments& outer, Spec& spec) {
   const bool takes_arguments = spec.local == "iluk" || spec.local == "ilut";
   if (has_arguments && !takes_arguments) outer.fail(fmt::format("{} takes no arguments", spec.local));
   if (!has_arguments) return;
-  const std::string whole(text);
-  Arguments own(whole, text.substr(colon + 1));
+  Arguments own(outer.name(), text.substr(colon + 1));
   if (spec.local == "iluk") {
     spec.level = own.whole("a level of fill", 0);
   } else {

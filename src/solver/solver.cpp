@@ -170,7 +170,8 @@ void Solver::Body::choose(const CsrView& a, const sparse::Symmetry& symmetry, co
   };
   const bool openfoam = options.norm == Norm::openfoam;
   if (plan.method == "auto") {
-    const bool asymmetric_precond = plan.precond == "dilu" || plan.precond == "ilu0";
+    const bool asymmetric_precond = plan.precond == "dilu" || plan.precond == "ilu0" ||
+                                    precond::sweeps_of(plan.precond) == precond::Sweeps::of_its_own;
     if (symmetric && !asymmetric_precond)
       chose("solver", plan.method, "cg", "the matrix is symmetric with a diagonal of one sign");
     else if (full || openfoam)

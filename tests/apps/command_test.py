@@ -474,6 +474,19 @@ class Info(Case):
 
 
 class Compare(Case):
+    def test_a_name_keeps_its_own_commas(self):
+        for names, expected in (("none,ras:4,1,ilut:7,0.1", ["none", "ras:4,1", "ilut:7,0.1"]),
+                                ("dilu;ras:4,1,dilu", ["dilu", "ras:4,1,dilu"])):
+            self.good("compare", "gen:convdiff2d:20x20", "--precond", names, "--json", "c.json")
+            self.assertEqual([r["precond"] for r in self.json_of(self.path("c.json"))], expected)
+
+    def test_preconditioners_that_are_not_symmetric_are_not_given_to_cg(self):
+        self.good("compare", "gen:poisson2d:20x20", "--precond", "ras:4,1", "--json", "c.json")
+        self.assertEqual(self.json_of(self.path("c.json"))[0]["solver"], "bicgstab")
+        self.good("solve", "gen:poisson2d:20x20", "--precond", "ras:4,1", "--json", "s.json")
+        report = self.json_of(self.path("s.json"))
+        self.assertEqual((report["solver"], report["status"], report["precond"]), ("bicgstab", "converged", "ras:4,1"))
+
     def test_rows_and_report(self):
         out = self.good("compare", "gen:convdiff2d:20x20", "--precond", "none,jacobi,dilu,ilu0", "--json", "c.json")
         reports = self.json_of(self.path("c.json"))

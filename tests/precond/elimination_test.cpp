@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elimination over a pattern against the same on dense matrices in long double that keep the pattern's places and
 // nothing else: ILU(0), ILU(k), complete LU, DILU's pivots. The same bits for all teams, whether they share blocks or
-// wait for one another's rows; bad pivots, of which the first row is told.
+// wait for one another's rows, and from A's own values; bad pivots, of which the first row is told.
 #include "precond/elimination.hpp"
 
 #include <fmt/format.h>
@@ -174,6 +174,33 @@ TEST(Elimination, TheSameBitsForAnyTeamWithOneBlockOrMany) {
                   << threads << " threads, " << blocks.size() << " offsets of blocks, level " << level;
             }
         }
+}
+
+TEST(Elimination, FromTheMatrixItselfTheSameBits) {
+  std::vector<Index> many{0};
+  while (many.back() < 1500) many.push_back(many.back() + 30);
+  for (const auto& blocks : {std::vector<Index>{}, many})
+    for (const CsrMatrix& a :
+         {blocks.empty() ? grid(50, 30) : block_diagonal(many, 909),
+          blocks.empty() ? random_matrix({.rows = 1500, .per_row = 3, .seed = 910}) : block_diagonal(many, 911)})
+      for (int level : {0, 1, 2}) {
+        CsrMatrix b = a;  // with a bad pivot
+        const Index *const first = b.columns.data() + b.offsets[40], *const last = b.columns.data() + b.offsets[41];
+        const Index* const own = std::lower_bound(first, last, 40);
+        std::fill(b.values.data() + b.offsets[40], b.values.data() + b.offsets[41], 0.0);
+        b.values[std::size_t(own - b.columns.data())] = nan;
+        for (const CsrView& m : {a.view(), b.view()})
+          for (int threads : {1, 2, 4}) {
+            Laid laid(m, level, blocks), other = laid;
+            const Index bad = laid.eliminated(Updated::pattern, 1);
+            EXPECT_EQ(bad, m.values == a.values.data() ? -1 : 40);
+            std::fill(other.value.begin(), other.value.end(), nan);
+            EXPECT_EQ(
+                eliminate(exec::Host(threads), other.view(), other.pattern.source.data(), m.values, other.value.data()),
+                bad);
+            ASSERT_EQ(bits(other.value), bits(laid.value)) << threads << " threads, level " << level;
+          }
+      }
 }
 
 TEST(Elimination, ABadPivotBecomesOneAndTheFirstRowIsTold) {

@@ -101,14 +101,10 @@ TEST(Spec, RefusesWhatIsMissing) {
     expect_refusal(name, "nothing stands after the colon");
   for (const char* name : {"iluk:1,", "ilut:,0.1", "ilut:5,", "ilut:5,0.1,", "block-ilu:,dilu", "block-ilu:7,",
                            "ras:,1", "ras:8,", "ras:8,,dilu", "ras:8,1,"})
-    expect_refusal(name, "an argument is empty");
+    expect_refusal(name, "an argument is missing");
   // Of a local factorisation too; a tolerance is needed.
-  for (const char* name : {"block-ilu:7,iluk:", "ras:8,1,ilut:5,", "ras:8,1,ilut:", "ilut:5", "block-ilu:7,ilut:5"}) {
-    const std::string sentence = complaint([&] { parse_spec(name); });
-    EXPECT_TRUE(sentence.starts_with("preconditioner '")) << sentence;
-    EXPECT_NE(sentence.find("': an argument is "), std::string::npos) << sentence;
-    EXPECT_NE(sentence.find("the forms are iluk[:LEVEL], "), std::string::npos) << sentence;
-  }
+  for (const char* name : {"block-ilu:7,iluk:", "ras:8,1,ilut:5,", "ras:8,1,ilut:", "ilut:5", "block-ilu:7,ilut:5"})
+    expect_refusal(name, "an argument is missing");
 }
 
 TEST(Spec, RefusesWhatIsTooMuch) {
