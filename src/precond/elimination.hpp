@@ -27,7 +27,8 @@ struct EliminationPattern {
 Index eliminate(const exec::Host& host, const EliminationPattern& pattern, Updated updated, double* value);
 
 /// Updated::pattern from A's values where they are, to the same bits: source (one for each place of the pattern) has
-/// their positions in `a`, -1 where A has none. `value` is written only; to fill it first would take a fifth longer.
+/// their positions in `a`, -1 where A has none. What `value` holds on entry is not looked at; to lay A's values there
+/// first takes a fifth longer.
 Index eliminate(const exec::Host& host, const EliminationPattern& pattern, const Offset* source, const double* a,
                 double* value);
 

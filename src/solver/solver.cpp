@@ -12,6 +12,7 @@
 
 #include "base/names.hpp"
 #include "precond/registry.hpp"
+#include "precond/spec.hpp"
 #include "schedule/ordering.hpp"
 #include "solver/engine.hpp"
 
@@ -238,8 +239,10 @@ void Solver::analyse(const CsrView& a) {
   const CsrMatrix graph = need_graph ? sparse::adjacency(a) : CsrMatrix{};
   s.engine->analyse(a, need_graph ? graph.view() : a, s.plan);
   if (s.plan.triangular) s.explanation.push_back(s.engine->shape());
-  if (const std::string own = s.engine->preconditioner(); !own.empty())
-    s.explanation.push_back(fmt::format("{}: {}", s.plan.precond, own));
+  if (const std::string own = s.engine->preconditioner(); !own.empty()) {
+    const bool parts_were_chosen = precond::parse_spec(s.plan.precond).parts == 0;
+    (parts_were_chosen ? s.notes : s.explanation).push_back(fmt::format("{}: {}", s.plan.precond, own));
+  }
   const std::string& asked = s.options.triangular;
   if (s.on_gpu && s.plan.triangular && schedule::is_block_ordering(s.plan.ordering) && asked != "auto" &&
       asked != "level-set")

@@ -598,4 +598,27 @@ TEST(Status, HasNames) {
   EXPECT_STREQ(to_string(Status::interrupted), "interrupted");
 }
 
+TEST(Parts, AreToldWhereTheyWereChosen) {
+  const CsrMatrix a = generate("gen:poisson2d:80x80");
+  const auto b = random_vector(std::size_t(a.rows), 1, -1, 1);
+  for (const char* name : {"ras", "block-ilu", "ras:0,2", "ras:25,1", "block-ilu:25"}) {
+    Options options;
+    options.device = "host";
+    options.precond = name;
+    Solver solver(options);
+    solver.setup(a);
+    std::vector<double> x(b.size(), 0.0);
+    const Result r = solver.solve(b, x);
+    EXPECT_EQ(r.status, Status::converged) << name;
+    EXPECT_EQ(r.solver, "bicgstab") << name;
+    EXPECT_EQ(r.triangular, "parts") << name;
+    const std::string told = std::string(name) + ": 25 parts of up to ";
+    const auto tells = [&](const std::string& note) { return note.starts_with(told); };
+    const bool chosen = std::string(name).find("25") == std::string::npos;
+    EXPECT_EQ(std::count_if(r.notes.begin(), r.notes.end(), tells), chosen ? 1 : 0) << name;
+    const std::vector<std::string> reasons = solver.explanation();
+    EXPECT_EQ(std::count_if(reasons.begin(), reasons.end(), tells), chosen ? 0 : 1) << name;
+  }
+}
+
 }  // namespace
