@@ -94,17 +94,17 @@ Index eliminate_rows(const exec::Host& host, const EliminationPattern& pattern, 
   if (blocks >= 4 * std::size_t(host.threads())) {
     std::atomic<std::size_t> next{0};
     host.parallel([&](int, int) {
-      Buffer<double> work(static_cast<std::size_t>(n));
+      Buffer<double> work(static_cast<std::size_t>(n), 0.0);
       for (std::size_t b = next++; b < blocks; b = next++)
         for (Index i = pattern.blocks[b]; i < pattern.blocks[b + 1]; ++i) eliminate_row(i, work.data(), at_once);
     });
   } else if (threads == 1) {  // to ask whose a row is would take a fifth of the time
-    Buffer<double> work(static_cast<std::size_t>(n));
+    Buffer<double> work(static_cast<std::size_t>(n), 0.0);
     for (Index i = 0; i < n; ++i) eliminate_row(i, work.data(), at_once);
   } else {
     exec::Progress progress(threads);
     host.parallel(threads, [&](int me, int team) {
-      Buffer<double> work(static_cast<std::size_t>(n));
+      Buffer<double> work(static_cast<std::size_t>(n), 0.0);
       const auto ready = [&](Index k) {
         if (const int owner = int(k / chunk) % team; owner != me) progress.wait(owner, k + 1);
       };

@@ -36,7 +36,7 @@ __device__ __forceinline__ double awaited(const double* cell, double seen) {
 /// The last position below `end`, from `begin`, whose column is at most j.
 __device__ __forceinline__ Index last_up_to(const Index* column, Index begin, Index end, Index j) {
   while (end - begin > 1) {
-    const Index mid = (begin + end) / 2;
+    const Index mid = begin + (end - begin) / 2;
     if (column[mid] <= j)
       begin = mid;
     else

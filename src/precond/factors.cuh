@@ -17,7 +17,7 @@ struct Context<exec::Cuda> {
   std::function<Index(Index)> caller_row;
   std::shared_ptr<const schedule::Plan> plan;  // whose layout the pattern was built in
   const sparse::DeviceCsr* matrix = nullptr;   // the caller's on the device; its values while factor() runs
-  CsrView caller = {};                         // the caller's in host memory, while the constructor runs
+  CsrView caller = {};                         // the caller's in host memory, while the constructor or factor() runs
 };
 
 template <>

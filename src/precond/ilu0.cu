@@ -87,11 +87,11 @@ struct Parts {
   }
 };
 __global__ void gather_kernel(Offset n, const Offset* where, Parts parts, double* value) {
-  const Offset k = Offset(blockIdx.x * blockDim.x + threadIdx.x);
+  const std::int64_t k = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (k < n) value[k] = parts[where[k]];
 }
 __global__ void scatter_kernel(Offset n, const Offset* where, const double* value, Parts parts) {
-  const Offset k = Offset(blockIdx.x * blockDim.x + threadIdx.x);
+  const std::int64_t k = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (k < n) parts[where[k]] = value[k];
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "exec/emulated.hpp"
+#include "krilu/error.hpp"
 #include "precond/factors.hpp"
 #include "precond/ilut.hpp"
 #include "schedule/row_order.hpp"
@@ -66,7 +67,11 @@ LocalSweeps<Space, T>::LocalSweeps(const Context<Space>& context, const LocalPro
 template <class Space, class T>
 void LocalSweeps<Space, T>::take(const CsrView& factors) {
   factors_ = {};
-  factors_ = sparse::fill_values<T>(exec::Host(space_.threads()), pattern_, factors, order_);
+  try {
+    factors_ = sparse::fill_values<T>(exec::Host(space_.threads()), pattern_, factors, order_);
+  } catch (const Error&) {  // its row would be a local one, and of the factors
+    throw Error("the factors of the preconditioner overflow: the matrix is scaled too badly for it");
+  }
   for (auto* part : {&factors_.lower, &factors_.diagonal, &factors_.upper})
     *part = sparse::to_space(space_, std::move(*part));
   const auto rd = rd_.view();

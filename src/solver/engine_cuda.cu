@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 
 #include "krilu/error.hpp"
 #include "schedule/blocks.hpp"
@@ -34,6 +35,7 @@ std::string sentence(const char* format, long a, long b) {
 
 Facts DeviceSystem::look(const CsrView& a, bool values) {
   if (a.rows != a.cols || a.rows <= 0 || !a.offsets || a.nnz() < 0) require_valid(a);
+  hec_.reset();
   matrix_ = {};
   pattern_.reset();
   plan_.reset();
@@ -101,7 +103,8 @@ void DeviceSystem::set_values(const CsrView& a, bool seen) {
   const double rows = a.rows, slices = 12 * (double(a.nnz()) - rows) + 11 * rows;
   Index longest = 0;
   for (Index i = 0; i < a.rows; ++i) longest = std::max(longest, a.offsets[i + 1] - a.offsets[i]);
-  if (12 * rows * longest <= worth * slices) {
+  const bool fits = sparse::hec_leading(a.rows) * longest <= std::numeric_limits<Offset>::max();
+  if (fits && 12 * rows * longest <= worth * slices) {
     hec_ = std::make_unique<const sparse::Hec<exec::Cuda, T>>(sparse::regular_hec<T>(ex_, a_, longest));
     return;
   }

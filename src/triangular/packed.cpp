@@ -10,8 +10,7 @@ namespace krilu::triangular {
 
 namespace {
 
-constexpr std::size_t most_shared = 220 << 10;  // of a multiprocessor
-constexpr std::size_t fair_shared = 54 << 10;   // four parts on each
+constexpr std::size_t fair_shared = 54 << 10;  // four parts on each
 
 /// One triangle of the factors, row by row in sweep order.
 struct Rows {
@@ -34,8 +33,8 @@ struct Shape {
   std::uint64_t units = 0;  // of all streams
   std::size_t shared = 0;
 
-  std::uint32_t units_of(std::size_t updates) const {
-    return std::uint32_t((updates * (packed_column_words(width) + width) + 1) / 2);
+  std::uint64_t units_of(std::size_t updates) const {
+    return (std::uint64_t(updates) * (packed_column_words(width) + width) + 1) / 2;
   }
   /// The ring holds four of the largest steps, and more where four parts still fit a multiprocessor.
   void size(Index most_rows, std::size_t largest_step) {
@@ -134,7 +133,7 @@ Packed pack(const exec::Host& host, const CsrView& factors, const Offset* diagon
   for (unsigned w : packed_widths) {
     if (width > 0 && w != width) continue;
     Shape s = laid_out(w);
-    if (s.shared > most_shared) continue;
+    if (s.shared > packed_most_shared || 2 * s.units > std::uint64_t(std::numeric_limits<Offset>::max())) continue;
     if (const double t = s.microseconds(); t < least) {
       least = t;
       shape = std::move(s);
@@ -154,7 +153,8 @@ Packed pack(const exec::Host& host, const CsrView& factors, const Offset* diagon
     std::uint32_t at = 0;
     PackedStep* step = out.steps.data() + out.part_step[p];
     for_steps(rows, part_group[p], part_group[p + 1], out.width, out.threads, [&](const std::vector<Update>& updates) {
-      const std::uint32_t length = shape.units_of(updates.size()), left = out.ring_units - at % out.ring_units;
+      const auto length = std::uint32_t(shape.units_of(updates.size()));
+      const std::uint32_t left = out.ring_units - at % out.ring_units;
       if (length > left) at += left;
       *step++ = {at % out.ring_units * 16, std::uint32_t(updates.size()), at + length, at};
       at += length;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "krilu/error.hpp"
 #include "triangular/packed.cuh"
 
 namespace krilu::triangular {
@@ -23,15 +26,24 @@ Kernel kernel_for(unsigned width, unsigned threads) {
   switch (width) {
     case 3: return few ? packed_sweeps<3, 64> : packed_sweeps<3, 128>;
     case 7: return few ? packed_sweeps<7, 64> : packed_sweeps<7, 128>;
-    default: return packed_sweeps<15, 64>;
+    default: return few ? packed_sweeps<15, 64> : nullptr;
   }
 }
 
 }  // namespace
 
+std::size_t PackedSweeps::most_shared() {
+  int device = 0, bytes = 0;
+  exec::require_cuda(cudaGetDevice(&device), "asking for shared memory");
+  exec::require_cuda(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+                     "asking for shared memory");
+  return std::size_t(bytes) - PackedRing::chunks * sizeof(unsigned long long);
+}
+
 bool PackedSweeps::suits(const Packed& p) {
   constexpr Index enough_parts = 16, few_rows = 1024;
-  return p.parts() > 0 && (p.parts() >= enough_parts || p.part_row.back() <= few_rows);
+  return p.parts() > 0 && p.shared_bytes() <= most_shared() &&
+         (p.parts() >= enough_parts || p.part_row.back() <= few_rows);
 }
 
 PackedSweeps::PackedSweeps(const exec::Cuda& space, const Packed& p, const std::vector<Index>& map)
@@ -50,9 +62,11 @@ PackedSweeps::PackedSweeps(const exec::Cuda& space, const Packed& p, const std::
       words_(brought(space_, p.words)),
       from_(brought(space_, p.from)),
       scale_(space_.allocate<double>(map.size())) {
-  exec::require_cuda(
-      cudaFuncSetAttribute(kernel_for(width_, threads_), cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared_)),
-      "asking for shared memory");
+  if (kernel_for(width_, threads_) == nullptr) throw Error("sweeps over parts: there is no kernel of this shape");
+  // Of the kernel, and so of all sweeps that use it: never less than another one's.
+  exec::require_cuda(cudaFuncSetAttribute(kernel_for(width_, threads_), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                          int(std::min(packed_most_shared, most_shared()))),
+                     "asking for shared memory");
 }
 
 void PackedSweeps::take(const double* factors, const double* scale) {

@@ -225,7 +225,8 @@ __global__ void __launch_bounds__(threads + 32) packed_sweeps(PackedView v, cons
 /// The packed factors on a device.
 class PackedSweeps {
  public:
-  /// False where parts are so few that most multiprocessors would have nothing to do, or where nothing was packed.
+  /// False where nothing was packed, where a part is too large for this GPU, or where fewer than 16 parts have more
+  /// than 1,024 rows together.
   static bool suits(const Packed& packed);
   /// map: of each local row its place in r and z, or ~place where z is another part's to write.
   PackedSweeps(const exec::Cuda& space, const Packed& packed, const std::vector<Index>& map);
@@ -236,6 +237,9 @@ class PackedSweeps {
   std::size_t bytes() const;
 
  private:
+  /// Bytes of shared memory that a thread block may have.
+  static std::size_t most_shared();
+
   exec::Cuda space_;
   unsigned width_, threads_;
   std::uint32_t ring_units_;

@@ -30,7 +30,8 @@ struct PackedStep {
 
 /// Words of a row's update that hold its columns and its own place.
 KRILU_INLINE constexpr unsigned packed_column_words(unsigned width) { return (width + 4) / 4; }
-constexpr unsigned packed_widths[] = {3, 7, 15};  // columns and the row fill their words
+constexpr std::size_t packed_most_shared = 220 << 10;  // of shared memory, that a part may take
+constexpr unsigned packed_widths[] = {3, 7, 15};       // columns and the row fill their words
 
 /// Shared memory that a part takes: the ring, x and the steps with two empty ones behind.
 constexpr std::size_t packed_shared_bytes(std::uint32_t ring_units, Index steps, Index rows) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SliceRunner: calls a function for every slice of a level-ordered pattern such that a slice runs after all slices that
 // its rows depend on, ascending (lower triangle) or descending (upper triangle). The host's triangular strategies are
-// three ways to do so, and solves, DILU and ILU(0) construction all run under them:
+// four ways to do so, and solves, DILU and ILU(0) construction all run under them:
 //
 //   serial      one thread goes through the slices. Rows of a level do not wait for one another, so the core overlaps
 //               them, where natural order waits for the row before.

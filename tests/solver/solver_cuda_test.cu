@@ -445,5 +445,27 @@ TEST(GpuSolver, TwoSolversTakeTurns) {
   }
 }
 
+TEST(GpuSolver, PartsOfDifferentSizesStandBesideOneAnother) {
+  KRILU_REQUIRE_GPU();
+  const CsrMatrix large = generate("gen:convdiff2d:400x400"), small = generate("gen:convdiff2d:100x60");
+  Options o;
+  o.device = "cuda";
+  o.solver = "bicgstab";
+  o.precond = "block-ilu:16";  // 10,000 rows a part: more shared memory than what comes after
+  Solver first(o);
+  first.setup(large);
+  o.precond = "ras";
+  Solver second(o);
+  second.setup(small);
+  const std::vector<double> b = random_values(std::size_t(large.rows), 814), d = random_values(6000, 815);
+  for (int round = 0; round < 2; ++round) {
+    std::vector<double> x(b.size(), 0.0), y(d.size(), 0.0);
+    const Result r = first.solve(b, x);
+    EXPECT_EQ(r.status, Status::converged);
+    EXPECT_EQ(r.triangular, "parts");
+    EXPECT_EQ(second.solve(d, y).status, Status::converged);
+  }
+}
+
 }  // namespace
 }  // namespace krilu::test
