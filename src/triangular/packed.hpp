@@ -9,7 +9,7 @@
 // bytes of its rows stand one after another: columns, four to a word, counted from the part's first row, with the row
 // itself as the last; then values. Steps stand in the sequence of the two sweeps, each within one turn of the ring that
 // they go through. Which value of the factors goes to which word is kept beside: new values are brought in by one pass.
-// Bytes that an application reads, at a width of 3: 32 an update, and 24 a row. Made on the host: integers only.
+// Bytes that an application reads, at a width of 3: 32 an update, and 32 a row. Made on the host: integers only.
 #pragma once
 
 #include <cstdint>
