@@ -46,8 +46,8 @@ struct Shape {
     shared = beside + 16 * std::size_t(ring_units);
   }
   /// Of an application on an H200: parts run in waves of as many as fit, each as long as its steps, and the streams are
-  /// read beside. Up to two fifths too low, as a part's beginning and end are left out; but the widths come in the order
-  /// of their measured times on stencils of 7 and 27 points, and on ILU(1) and ILU(2) of the former.
+  /// read beside. Up to two fifths too low, as a part's beginning and end are left out; but the widths come in the
+  /// order of their measured times on stencils of 7 and 27 points, and on ILU(1) and ILU(2) of the former.
   double microseconds() const {
     constexpr double step = 0.16, megabyte = 0.31;
     constexpr std::size_t multiprocessors = 132, of_a_multiprocessor = 227 << 10, reserved = 1 << 10;
