@@ -185,6 +185,13 @@ class Cuda {
   void copy_out(T* to, const Array<T>& from, std::size_t n) const {
     copy_out(to, from.data(), n * sizeof(T));
   }
+  /// A vector's entries, there.
+  template <class Vector>
+  Array<typename Vector::value_type> brought(const Vector& from) const {
+    auto to = allocate<typename Vector::value_type>(from.size());
+    copy_in(to, from.data(), from.size());
+    return to;
+  }
   /// One entry of an array.
   template <class T>
   T read(const Array<T>& from, std::size_t i) const {

@@ -121,6 +121,16 @@ Index eliminate_rows(const exec::Host& host, const EliminationPattern& pattern, 
 
 }  // namespace
 
+std::vector<Offset> diagonal_positions(const exec::Host& host, const CsrView& a) {
+  std::vector<Offset> at(std::size_t(a.rows));
+  host.for_each_range(at.size(), [&](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i)
+      at[std::size_t(i)] =
+          Offset(std::lower_bound(a.columns + a.offsets[i], a.columns + a.offsets[i + 1], i) - a.columns);
+  });
+  return at;
+}
+
 Index eliminate(const exec::Host& host, const EliminationPattern& pattern, Updated updated, double* value) {
   Buffer<double> reciprocal(static_cast<std::size_t>(pattern.rows.rows));
   const Eliminator by(pattern, value, reciprocal.data());

@@ -6,11 +6,15 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "exec/host.hpp"
 #include "krilu/matrix.hpp"
 
 namespace krilu::precond {
+
+/// Of each row, where its diagonal entry stands: columns ascend, and no row is without one.
+std::vector<Offset> diagonal_positions(const exec::Host& host, const CsrView& a);
 
 enum class Updated { pattern, pivots };
 

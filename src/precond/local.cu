@@ -14,13 +14,6 @@ namespace {
 using exec::cuda::blocks_for;
 using exec::cuda::launched;
 
-template <class T, class From>
-exec::Array<T> brought(const exec::Cuda& space, const From& from) {
-  auto to = space.allocate<T>(from.size());
-  space.copy_in(to, from.data(), from.size());
-  return to;
-}
-
 /// |a_ii| grows by shift times the largest magnitude of the caller's row, in the sign of a_ii (plus for 0).
 __global__ void shift_kernel(Index rows, const Index* caller_row, CsrView caller, const Offset* diagonal, double shift,
                              double* value) {
@@ -115,8 +108,8 @@ LocalSweeps<exec::Cuda, double>::LocalSweeps(const Context<exec::Cuda>& context,
   runner_ = std::make_unique<triangular::WarpRunner>(space_, plan_, *pattern_, context.strategy);
   std::vector<Index> row(std::size_t(problem.rows()));
   space_.copy_out(row.data(), plan_->layout->row, row.size());
-  map_ = brought<Index>(space_, map_of([&](Index k) { return row[std::size_t(k)]; }));
-  local_ = brought<Index>(space_, row);
+  map_ = space_.brought(map_of([&](Index k) { return row[std::size_t(k)]; }));
+  local_ = space_.brought(row);
   for (auto* v : {&scale_, &restricted_, &between_, &solved_}) *v = space_.allocate<double>(row.size());
 }
 
@@ -165,12 +158,12 @@ Local<exec::Cuda, double>::Local(const Context<exec::Cuda>& context, std::shared
   pattern_.entries = factors.nnz();
   for (Index i = 0; i < factors.rows; ++i)
     pattern_.longest = std::max(pattern_.longest, factors.offsets[i + 1] - factors.offsets[i]);
-  pattern_.offsets = brought<Offset>(space, problem_.pattern.offsets);
-  pattern_.columns = brought<Index>(space, problem_.pattern.columns);
-  pattern_.diagonal = brought<Offset>(space, problem_.diagonal);
-  pattern_.sequence = brought<Index>(space, sequence);
-  source_ = brought<Offset>(space, problem_.pattern.source);
-  row_ = brought<Index>(space, problem_.row);
+  pattern_.offsets = space.brought(problem_.pattern.offsets);
+  pattern_.columns = space.brought(problem_.pattern.columns);
+  pattern_.diagonal = space.brought(problem_.diagonal);
+  pattern_.sequence = space.brought(sequence);
+  source_ = space.brought(problem_.pattern.source);
+  row_ = space.brought(problem_.row);
   problem_.pattern = {};  // on the device now
   problem_.diagonal = {};
 }
@@ -197,14 +190,7 @@ void Local<exec::Cuda, double>::factor(const Values<exec::Cuda, T>& a, double sh
     local.values = value.data();
     const IlutFactors f = ilut(host, local, problem_.offsets, {int(spec_.most), spec_.tolerance});
     require_pivot(f.zero_pivot, problem_, name_);
-    std::vector<Offset> diagonal(std::size_t(f.factors.rows));
-    host.for_each_range(diagonal.size(), [&](Index begin, Index end) {
-      for (Index i = begin; i < end; ++i) {
-        const auto* const first = f.factors.columns.data() + f.factors.offsets[std::size_t(i)];
-        const auto* const last = f.factors.columns.data() + f.factors.offsets[std::size_t(i) + 1];
-        diagonal[std::size_t(i)] = Offset(std::lower_bound(first, last, i) - f.factors.columns.data());
-      }
-    });
+    const std::vector<Offset> diagonal = diagonal_positions(host, f.factors);
     make_sweeps(f.factors, diagonal.data());
     std::vector<double> scale(diagonal.size());
     for (std::size_t i = 0; i < scale.size(); ++i) scale[i] = 1 / f.factors.values[std::size_t(diagonal[i])];
@@ -217,7 +203,7 @@ void Local<exec::Cuda, double>::factor(const Values<exec::Cuda, T>& a, double sh
           scaled[std::size_t(k)] = j < i ? v * f.factors.values[std::size_t(diagonal[std::size_t(j)])] : v;
         }
     });
-    sweeps_->take(brought<double>(space, scaled).data(), brought<double>(space, scale).data());
+    sweeps_->take(space.brought(scaled).data(), space.brought(scale).data());
     space.synchronise();  // before what it was given goes
     return;
   }

@@ -38,15 +38,7 @@ LocalProblem local_problem(const exec::Host& host, const CsrView& a, const Spec&
     p.row = std::move(s.row);
     p.owned = std::move(s.owned);
   }
-  p.diagonal.resize(std::size_t(p.rows()));
-  host.for_each_range(std::size_t(p.rows()), [&](Index begin, Index end) {
-    const auto& offsets = p.pattern.offsets;
-    for (Index i = begin; i < end; ++i) {
-      const auto* const first = p.pattern.columns.data() + offsets[std::size_t(i)];
-      const auto* const last = p.pattern.columns.data() + offsets[std::size_t(i) + 1];
-      p.diagonal[std::size_t(i)] = Offset(std::lower_bound(first, last, i) - p.pattern.columns.data());
-    }
-  });
+  p.diagonal = diagonal_positions(host, p.pattern.view(p.rows()));
   return p;
 }
 

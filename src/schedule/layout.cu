@@ -21,13 +21,6 @@ using exec::cuda::blocks_for;
 using exec::cuda::launched;
 int bits_of(std::uint64_t most) { return std::max(1, int(std::bit_width(most))); }
 
-template <class T>
-Array<T> copied(const Cuda& space, const std::vector<T>& from) {
-  Array<T> to = space.allocate<T>(from.size());
-  space.copy_in(to, from.data(), from.size());
-  return to;
-}
-
 __device__ Index at(const Index* map, Index i) { return map ? map[i] : i; }
 
 __global__ void wait_for_levels(CsrView a, const Index* order, const Index* rank, Index* level, unsigned* ticket) {
@@ -269,8 +262,8 @@ Plan by_levels(const Cuda& space, const sparse::DeviceCsr& a, const sparse::Devi
   const auto nn = std::size_t(n);
   Array<Index> order_there, rank_there;
   if (!order.empty()) {
-    order_there = copied(space, order);
-    rank_there = copied(space, inverse(order));
+    order_there = space.brought(order);
+    rank_there = space.brought(inverse(order));
   }
   const Array<Index> level = levels_sync_free(space, graph, order_there.data(), rank_there.data());
   const Index levels = n > 0 ? maximum(space, level) + 1 : 0;

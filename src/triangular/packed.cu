@@ -8,13 +8,6 @@ namespace krilu::triangular {
 
 namespace {
 
-template <class From>
-auto brought(const exec::Cuda& space, const From& from) {
-  auto to = space.allocate<typename From::value_type>(from.size());
-  space.copy_in(to, from.data(), from.size());
-  return to;
-}
-
 __global__ void take_kernel(std::int64_t words, const Offset* from, const double* factors, double* stream) {
   const std::int64_t w = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (w < words && from[w] >= 0) stream[w] = factors[from[w]];
@@ -54,13 +47,13 @@ PackedSweeps::PackedSweeps(const exec::Cuda& space, const Packed& p, const std::
       shared_(p.shared_bytes()),
       parts_(p.parts()),
       most_rows_(p.most_rows),
-      part_row_(brought(space_, p.part_row)),
-      part_step_(brought(space_, p.part_step)),
-      map_(brought(space_, map)),
-      part_unit_(brought(space_, p.part_unit)),
-      steps_(brought(space_, p.steps)),
-      words_(brought(space_, p.words)),
-      from_(brought(space_, p.from)),
+      part_row_(space_.brought(p.part_row)),
+      part_step_(space_.brought(p.part_step)),
+      map_(space_.brought(map)),
+      part_unit_(space_.brought(p.part_unit)),
+      steps_(space_.brought(p.steps)),
+      words_(space_.brought(p.words)),
+      from_(space_.brought(p.from)),
       scale_(space_.allocate<double>(map.size())) {
   if (kernel_for(width_, threads_) == nullptr) throw Error("sweeps over parts: there is no kernel of this shape");
   // Of the kernel, and so of all sweeps that use it: never less than another one's.
