@@ -5,15 +5,8 @@
 
 #include <cstddef>
 
+#include "base/kernel.hpp"
 #include "krilu/types.hpp"
-
-#if defined(__CUDACC__)
-#define KRILU_FN [=] __device__
-#define KRILU_INLINE __host__ __device__ __forceinline__
-#else
-#define KRILU_FN [=]
-#define KRILU_INLINE inline
-#endif
 
 namespace krilu::exec {
 

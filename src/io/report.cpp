@@ -24,12 +24,18 @@ nlohmann::ordered_json to_json(const Result& r, const SystemFacts& system, const
                  {"bytes", system.matrix_bytes}};
   j["rhs"] = system.rhs;
   j["solver"] = r.solver;
+  j["precision"] = r.precision;
   j["precond"] = r.precond;
   j["triangular"] = r.triangular;
   j["ordering"] = r.ordering;
   j["device"] = r.device;
   j["threads"] = r.threads;
   j["asked"] = {{"solver", asked.solver},
+                {"precision", asked.precision},
+                {"basis", asked.basis},
+                {"inner_iterations", asked.inner_iterations},
+                {"outer_iterations", asked.outer_iterations},
+                {"inner_tolerance", asked.inner_tolerance},
                 {"precond", asked.precond},
                 {"triangular", asked.triangular},
                 {"ordering", asked.ordering},
@@ -42,6 +48,8 @@ nlohmann::ordered_json to_json(const Result& r, const SystemFacts& system, const
                 {"max_iterations", asked.max_iterations}};
   j["status"] = to_string(r.status);
   j["iterations"] = r.iterations;
+  j["outer_iterations"] = r.outer_iterations;
+  j["values_lost"] = r.values_lost;
   j["relative_residual"] = r.relative_residual;
   j["rmse"] = r.rmse;
   j["initial_residual"] = r.initial_residual;

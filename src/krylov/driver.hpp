@@ -4,18 +4,23 @@
 // looked at is what is returned, never a worse one and never NaN. The host waits a fixed number of times a restart,
 // whatever the number of iterations.
 //
+// Where there are several stages (stage.hpp), precisions from low to high, the residual after each go says whether the
+// stage is of use: whether what it claims is true, and whether the goes that it has left will do. If not, the next one
+// goes on from the best x.
+//
 // In OpenFOAM's norm the recurrence decides, as OpenFOAM has it, and the true residual is only reported.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "krilu/solver.hpp"
-#include "krylov/method.hpp"
+#include "krylov/stage.hpp"
 
 namespace krilu::krylov {
 
@@ -28,6 +33,9 @@ struct Criterion {
 struct Outcome {
   Status status = Status::max_iterations;
   int iterations = 0;
+  int outer_iterations = 0;  // goes of stages that refine
+  std::string precision;     // name of the last stage
+  std::int64_t values_lost = 0;  // entries that rounding made zero
   double residual = 0;  // ||b - A x||_2, true
   double rhs = 0;       // ||b||_2
   double initial = 0;   // relative residual of the initial guess, in the criterion's norm
@@ -44,15 +52,23 @@ class Driver {
         r_(ex_.template allocate<T>(n_)),
         best_(ex_.template allocate<T>(n_)),
         sums_(ex_.template allocate<T>(2)),
-        control_(ex_.template allocate<Control<T>>(1)),
         feed_(ex_.template allocate_shared<Monitor::Feed>(1)) {}
 
+  /// The stages in turn; null after the last.
+  using NextStage = std::function<Stage<Space, T>*()>;
   /// x: the initial guess on entry; the best iterate that was looked at on return.
+  Outcome run(const NextStage& next, const sparse::Operator<Space, T>& A, const exec::Array<T>& b,
+              const exec::Array<T>& x, const Criterion& criterion, Monitor& monitor);
+  /// One stage: the method itself.
   Outcome run(Method<Space, T>& method, const sparse::Operator<Space, T>& A, precond::Preconditioner<Space, T>& M,
-              const exec::Array<T>& b, const exec::Array<T>& x, const Criterion& criterion, Monitor& monitor);
+              const exec::Array<T>& b, const exec::Array<T>& x, const Criterion& criterion, Monitor& monitor) {
+    Direct<Space, T> direct(ex_, {}, method, A, M);
+    Stage<Space, T>* stage = &direct;
+    return run([&] { return std::exchange(stage, nullptr); }, A, b, x, criterion, monitor);
+  }
 
   std::size_t bytes() const {
-    return r_.bytes() + best_.bytes() + sums_.bytes() + control_.bytes() + feed_.bytes() + history_.bytes();
+    return r_.bytes() + best_.bytes() + sums_.bytes() + feed_.bytes() + history_.bytes();
   }
 
   // Parts of run(): public because nvcc takes kernels in public members only.
@@ -103,7 +119,6 @@ class Driver {
   };
 
   exec::Array<T> r_, best_, sums_;
-  exec::Array<Control<T>> control_;
   exec::Array<Monitor::Feed> feed_;
   exec::Array<double> history_;
 };
@@ -133,10 +148,31 @@ double Driver<Space, T>::foam_norm_factor(const sparse::Operator<Space, T>& A, c
   return double(total) + 1e-20;  // OpenFOAM's own guard
 }
 
+/// What a go is asked for, as a norm: the target, or where it is too far for one go of this stage, the first of equal
+/// steps to it.
+inline double asked_of(const StagePolicy& stage, double now, double target) {
+  constexpr double margin = 0.9;  // claims differ from the truth in lower precision
+  if (!stage.refines) return target;
+  const double need = margin * target / now;
+  if (!(stage.floor > 0) || need >= stage.floor) return margin * target;
+  if (!(need > 0)) return now * stage.floor;
+  return now * std::pow(need, 1 / std::ceil(std::log(need) / std::log(stage.floor)));
+}
+
+/// The floor follows what a go has reached when it was asked for a reduction: not less than that is worth asking for
+/// where it fell short, and more may be where it did not.
+inline void adapt(StagePolicy& stage, double asked, double reached) {
+  constexpr double short_of = 1.5, bolder = 0.1, worst = 0.5;
+  if (!(stage.least_floor > 0)) return;
+  if (reached > short_of * asked)
+    stage.floor = std::min(worst, reached);
+  else if (asked <= 2 * stage.floor)
+    stage.floor = std::max(stage.least_floor, bolder * stage.floor);
+}
+
 template <class Space, class T>
-Outcome Driver<Space, T>::run(Method<Space, T>& method, const sparse::Operator<Space, T>& A,
-                              precond::Preconditioner<Space, T>& M, const exec::Array<T>& b, const exec::Array<T>& x,
-                              const Criterion& criterion, Monitor& monitor) {
+Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Space, T>& A, const exec::Array<T>& b,
+                              const exec::Array<T>& x, const Criterion& criterion, Monitor& monitor) {
   const bool foam = criterion.norm == Norm::openfoam;
   if (history_.size() < std::size_t(criterion.max_iterations) + 1)
     history_ = ex_.template allocate_shared<double>(std::size_t(criterion.max_iterations) + 1);
@@ -180,14 +216,39 @@ Outcome Driver<Space, T>::run(Method<Space, T>& method, const sparse::Operator<S
         "the norm of the right-hand side or of the first residual is too large for a double: scale the system");
   }
 
+  Stage<Space, T>* stage = next();
+  int goes = 0;  // of this stage
+  // The next stage, from the best x. False where there is none.
+  const auto raise = [&](const std::string& why, bool limits) {
+    Stage<Space, T>* higher = next();
+    while (higher && higher->policy().only_limits && !limits) higher = next();
+    if (!higher) return false;
+    out.notes.push_back("precision raised from " + stage->policy().name + " to " + higher->policy().name + " after " +
+                        std::to_string(control.iteration) + " iterations: " + why);
+    stage = higher;
+    goes = 0;
+    if (now.two > best || !std::isfinite(now.two)) {
+      copy(x, best_);
+      now = look(A, b, x, foam);
+      if (!foam) history[control.iteration] = now.own / factor;
+    }
+    return true;
+  };
+
   while (!done) {
-    const double before = now.two;
+    StagePolicy& policy = stage->policy();
+    const double before = now.two, asked = asked_of(policy, now.own, target);
     control.reason = Stop::none;
-    ex_.copy_in(control_, &control, 1);
-    method.iterate({A, M, b.data(), x.data(), r_.data(), foam}, control_.scalar());
-    ex_.copy_out(&control, control_, 1);
+    control.target = T(asked);
+    control.max_iterations =
+        int(std::min<std::int64_t>(criterion.max_iterations, std::int64_t(control.iteration) + policy.most_inner));
+    const double asked_reduction = asked / now.own;
+    stage->go(b.data(), x.data(), r_.data(), now.two, control);
+    ++goes;
+    out.outer_iterations += policy.refines;
     now = look(A, b, x, foam);
     const bool finite = std::isfinite(now.two);
+    const double gain = finite ? now.two / before : std::numeric_limits<double>::infinity();
     if (finite && (now.two <= best || (foam && control.reason == Stop::target))) {
       copy(best_, x);
       best = now.two;
@@ -199,10 +260,23 @@ Outcome Driver<Space, T>::run(Method<Space, T>& method, const sparse::Operator<S
 
     if (foam ? control.reason == Stop::target : now.own <= target) {
       finish(Status::converged);
-    } else if (control.reason == Stop::limit || control.iteration >= criterion.max_iterations) {
+    } else if (control.iteration >= criterion.max_iterations) {
       finish(Status::max_iterations);
     } else if (control.reason == Stop::interrupted) {
       finish(Status::interrupted);
+    } else if (policy.refines) {
+      constexpr double no_gain = 0.5;
+      const bool limits = control.reason == Stop::limit;
+      const double left = gain < 1 ? std::log(target / now.own) / std::log(gain) : 1e9;
+      std::string why;
+      if (!finite || gain >= 1)
+        why = "the residual grew";
+      else if (gain > no_gain && !limits)
+        why = "its residual is not the true one";
+      else if (goes + left > policy.most_goes + 0.5)
+        why = limits ? "at this rate its iterations will not do" : "at this rate its refinements will not do";
+      if (!why.empty() && !raise(why, limits && gain < 1)) finish(limits ? Status::max_iterations : Status::stagnated);
+      if (why.empty() && !limits) adapt(policy, asked_reduction, gain);
     } else if (control.reason == Stop::target) {
       // The recurrence was content and the true residual is not: begin anew from it, as long as that gains something.
       if (now.two > 0.5 * before && ++misses == 2) finish(Status::stagnated);
@@ -215,6 +289,7 @@ Outcome Driver<Space, T>::run(Method<Space, T>& method, const sparse::Operator<S
       out.notes.push_back("breakdown after " + std::to_string(control.iteration) + " iterations: restarted once");
     }
   }
+  out.precision = stage->policy().name;
 
   const double reached = history[control.iteration];
   if (now.two > best || !std::isfinite(now.two)) {

@@ -41,6 +41,12 @@ void Dilu<Space, T>::apply(const sparse::Operator<Space, T>& A, const T* r, T* z
   DiluForm<Space, T>::apply(A, r, z, Az);
 }
 
+template <class Space, class T>
+std::unique_ptr<Preconditioner<Space, float>> Dilu<Space, T>::rounded(
+    const sparse::Rounding& rounding, const std::shared_ptr<const sparse::RoundedMatrix>& a) const {
+  return this->rounded_form(a_.lower, a_.upper, rounding, a, true);
+}
+
 template class Dilu<exec::Host, double>;
 template class Dilu<exec::Emulated, double>;
 

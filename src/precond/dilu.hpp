@@ -19,6 +19,8 @@ class Dilu final : public DiluForm<Space, T> {
   using DiluForm<Space, T>::DiluForm;
   void factor(const Values<Space, T>& a, double shift) override;
   void apply(const T* r, T* z) override;
+  std::unique_ptr<Preconditioner<Space, float>> rounded(
+      const sparse::Rounding& rounding, const std::shared_ptr<const sparse::RoundedMatrix>& a) const override;
   void apply(const sparse::Operator<Space, T>& A, const T* r, T* z, T* Az) override;
 
  private:

@@ -9,7 +9,9 @@
 
 #include "exec/emulated.hpp"
 #include "krilu/error.hpp"
+#include "precond/jacobi.hpp"
 #include "precond/row_walk.hpp"
+#include "triangular/sweep.hpp"
 
 namespace krilu::precond {
 
@@ -150,7 +152,38 @@ void DiluForm<Space, T>::require_no_trouble() const {
   precond::require_no_trouble(t, name_, caller_row_);
 }
 
-template class DiluForm<exec::Host, double>;
-template class DiluForm<exec::Emulated, double>;
+template <class Space, class T>
+std::unique_ptr<Preconditioner<Space, float>> DiluForm<Space, T>::rounded_form(
+    const T* lower, const T* upper, const sparse::Rounding& rounding,
+    const std::shared_ptr<const sparse::RoundedMatrix>& a, bool same) const {
+  return with_format(rounding.storage, [&](auto s) -> std::unique_ptr<Preconditioner<Space, float>> {
+    using S = decltype(s);
+    using Matrix = sparse::RoundedMatrixOf<Space, S>;
+    const auto rounded_a = std::dynamic_pointer_cast<const Matrix>(a);
+    auto triangles = same ? rounded_a : nullptr;
+    if (!triangles)
+      triangles = std::make_shared<const Matrix>(sparse::rounded_matrix<S>(
+          space_, pattern_, {pattern_->view(), lower, nullptr, upper}, rounding,
+          rounded_a ? rounded_a->matrix.narrow : sparse::NarrowColumns::of(space_, *pattern_)));
+    return std::make_unique<RoundedForm<Space, S>>(space_, runner_, std::move(triangles),
+                                                   rounded_reciprocals(space_, rd_, rounding));
+  });
+}
+
+template <class Space, class S>
+void RoundedForm<Space, S>::apply(const float* r, float* z) {
+  space_.enqueue([a = triangles_->matrix.view(), runner = runner_, rd = rd_.data(), r, z](const exec::Host&) {
+    triangular::solve_dilu_form(*runner, a, rd, r, z);
+  });
+}
+
+#define KRILU_FORMS(SPACE)                       \
+  template class DiluForm<SPACE, double>;        \
+  template class RoundedForm<SPACE, float>;      \
+  template class RoundedForm<SPACE, Half>;       \
+  template class RoundedForm<SPACE, Bfloat16>;
+KRILU_FORMS(exec::Host)
+KRILU_FORMS(exec::Emulated)
+#undef KRILU_FORMS
 
 }  // namespace krilu::precond

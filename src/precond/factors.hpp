@@ -36,6 +36,11 @@ class DiluForm : public Preconditioner<Space, T> {
   const Offset* partner() const { return partner_.data(); }
   void forget_trouble();
   void require_no_trouble() const;
+  /// These triangles and rd, rounded; `same`: the triangles are those of A, which is rounded already.
+  std::unique_ptr<Preconditioner<Space, float>> rounded_form(const T* lower, const T* upper,
+                                                             const sparse::Rounding& rounding,
+                                                             const std::shared_ptr<const sparse::RoundedMatrix>& a,
+                                                             bool same) const;
 
   Space space_;
   std::shared_ptr<const sparse::PatternOf<Space>> pattern_;
@@ -49,6 +54,27 @@ class DiluForm : public Preconditioner<Space, T> {
   std::function<Index(Index)> caller_row_;
   exec::Array<Offset> partner_;
   Index unpaired_ = Trouble::none;  // where symmetry is needed: the first row with an entry that has no partner
+};
+
+/// A DILU form that was rounded once: sweeps in single precision over triangles stored in S.
+template <class Space, class S>
+class RoundedForm final : public Preconditioner<Space, float> {
+ public:
+  using Matrix = sparse::RoundedMatrixOf<Space, S>;
+  RoundedForm(Space space, std::shared_ptr<triangular::SliceRunner> runner, std::shared_ptr<const Matrix> triangles,
+              exec::Array<float> rd)
+      : space_(std::move(space)), runner_(std::move(runner)), triangles_(std::move(triangles)), rd_(std::move(rd)) {}
+  void factor(const Values<Space, float>&, double) override {}
+  using Preconditioner<Space, float>::apply;
+  void apply(const float* r, float* z) override;
+  std::optional<triangular::Report> triangular() const override { return runner_->report(); }
+  std::size_t bytes() const override { return triangles_->bytes() + rd_.bytes(); }
+
+ private:
+  Space space_;
+  std::shared_ptr<triangular::SliceRunner> runner_;
+  std::shared_ptr<const Matrix> triangles_;
+  exec::Array<float> rd_;
 };
 
 }  // namespace krilu::precond

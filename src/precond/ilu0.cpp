@@ -91,6 +91,12 @@ std::size_t Ilu0<Space, T>::bytes() const {
   return DiluForm<Space, T>::bytes() + lower_.bytes() + upper_.bytes();
 }
 
+template <class Space, class T>
+std::unique_ptr<Preconditioner<Space, float>> Ilu0<Space, T>::rounded(
+    const sparse::Rounding& rounding, const std::shared_ptr<const sparse::RoundedMatrix>& a) const {
+  return this->rounded_form(lower_.data(), upper_.data(), rounding, a, false);
+}
+
 template class Ilu0<exec::Host, double>;
 template class Ilu0<exec::Emulated, double>;
 

@@ -22,6 +22,8 @@ class Ilu0 final : public DiluForm<Space, T> {
   void factor(const Values<Space, T>& a, double shift) override;
   using Preconditioner<Space, T>::apply;
   void apply(const T* r, T* z) override;
+  std::unique_ptr<Preconditioner<Space, float>> rounded(
+      const sparse::Rounding& rounding, const std::shared_ptr<const sparse::RoundedMatrix>& a) const override;
   std::size_t bytes() const override;
 
  private:

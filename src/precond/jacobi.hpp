@@ -14,6 +14,19 @@ namespace krilu::precond {
 /// "the diagonal is zero or missing in 3 rows, the first is row 7 ...", first 0-based.
 std::string jacobi_sentence(Index zeros, Index first);
 
+/// 1 / (R d C) in float, of d's reciprocals.
+template <class Space, class T>
+exec::Array<float> rounded_reciprocals(const Space& space, const exec::Array<T>& rd, const sparse::Rounding& rounding) {
+  auto out = space.template allocate<float>(rd.size());
+  const auto to = out.view();
+  const auto from = rd.view();
+  const double *R = rounding.row, *C = rounding.column;
+  space.for_each(
+      rd.size(),
+      KRILU_FN(Index i) { to[i] = rounded<float>(double(from[i]) / ((R ? R[i] : 1.0) * (C ? C[i] : 1.0))); });
+  return out;
+}
+
 template <class Space, class T>
 class Jacobi final : public Preconditioner<Space, T> {
  public:
@@ -22,6 +35,9 @@ class Jacobi final : public Preconditioner<Space, T> {
         caller_row_(context.caller_row),
         rd_(space_.template allocate<T>(std::size_t(pattern->rows()))),
         bad_(space_.template allocate<Index>(1)) {}
+
+  /// One that is applied and never factored: its reciprocal diagonal is given.
+  Jacobi(Space space, exec::Array<T> rd) : space_(std::move(space)), rd_(std::move(rd)) {}
 
   /// `shift` is not used: Jacobi has no pivots, only the diagonal as it is.
   void factor(const Values<Space, T>& a, double) override {
@@ -44,6 +60,10 @@ class Jacobi final : public Preconditioner<Space, T> {
     const auto rd = rd_.view();
     space_.for_each(
         rd_.size(), KRILU_FN(Index i) { z[i] = r[i] * rd[i]; });
+  }
+  std::unique_ptr<Preconditioner<Space, float>> rounded(
+      const sparse::Rounding& rounding, const std::shared_ptr<const sparse::RoundedMatrix>&) const override {
+    return std::make_unique<Jacobi<Space, float>>(space_, rounded_reciprocals(space_, rd_, rounding));
   }
   std::size_t bytes() const override { return rd_.bytes() + bad_.bytes(); }
 
@@ -70,14 +90,30 @@ template <class Space, class T>
 class None final : public Preconditioner<Space, T> {
  public:
   None(const Context<Space>& context, std::shared_ptr<const sparse::PatternOf<Space>> pattern)
-      : space_(context.space), rows_(std::size_t(pattern->rows())) {}
+      : None(context.space, std::size_t(pattern->rows())) {}
+  None(Space space, std::size_t rows) : space_(std::move(space)), rows_(rows) {}
   void factor(const Values<Space, T>&, double) override {}
   using Preconditioner<Space, T>::apply;
   void apply(const T* r, T* z) override {
     space_.for_each(
         rows_, KRILU_FN(Index i) { z[i] = r[i]; });
   }
+  /// Of R I C: M = I is scaled too.
+  std::unique_ptr<Preconditioner<Space, float>> rounded(
+      const sparse::Rounding& rounding, const std::shared_ptr<const sparse::RoundedMatrix>&) const override {
+    if (!rounding.row && !rounding.column) return std::make_unique<None<Space, float>>(space_, rows_);
+    auto one = space_.template allocate<T>(rows_);
+    fill_with_one(one);
+    return std::make_unique<Jacobi<Space, float>>(space_, rounded_reciprocals(space_, one, rounding));
+  }
   std::size_t bytes() const override { return 0; }
+
+  /// Part of rounded(): public because nvcc takes kernels in public members only.
+  void fill_with_one(const exec::Array<T>& to) const {
+    const auto v = to.view();
+    space_.for_each(
+        rows_, KRILU_FN(Index i) { v[i] = 1; });
+  }
 
  private:
   Space space_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sparse/operator.hpp"
+#include "sparse/rounding.hpp"
 #include "sparse/storage.hpp"
 #include "triangular/strategy.hpp"
 
@@ -50,6 +51,13 @@ class Preconditioner {
   virtual void apply(const sparse::Operator<Space, T>& A, const T* r, T* z, T* Az) {
     apply(r, z);
     A.apply(z, Az);
+  }
+  /// The factored preconditioner scaled and rounded once, for work in single precision: of R M C, M this one. It keeps
+  /// what it shares with this one alive, and lives on when this one factors anew. `a` is the matrix that was factored,
+  /// rounded in the same way, where there is one: what is the same is not stored twice. Null where T is not double.
+  virtual std::unique_ptr<Preconditioner<Space, float>> rounded(
+      const sparse::Rounding&, [[maybe_unused]] const std::shared_ptr<const sparse::RoundedMatrix>& a) const {
+    return nullptr;
   }
   virtual std::size_t bytes() const = 0;
   /// What was chosen or found, for people; empty where there is nothing to say.

@@ -9,11 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "krylov/bicgstab.hpp"
-#include "krylov/cg.hpp"
 #include "krylov/driver.hpp"
-#include "krylov/gmres.hpp"
 #include "solver/engine.hpp"
+#include "solver/stages.hpp"
 
 namespace krilu::solver {
 
@@ -31,6 +29,7 @@ class EngineOn final : public Engine {
     // What stood before goes before its successor is measured against the memory that is left.
     driver_.reset();
     method_.reset();
+    stages_.reset();
     precond_.reset();
     b_ = {};
     x_ = {};
@@ -39,16 +38,15 @@ class EngineOn final : public Engine {
 
   void analyse(const CsrView& a, const CsrView& graph, const Plan& plan) override {
     enter();
+    stages_.reset();
     precond_.reset();
     system_.analyse(a, graph, plan);
     replace_preconditioner(a, plan.precond);
     const Index n = a.rows;
-    if (plan.method == "cg")
-      method_ = std::make_unique<krylov::Cg<Space, T>>(ex_, n);
-    else if (plan.method == "bicgstab")
-      method_ = std::make_unique<krylov::Bicgstab<Space, T>>(ex_, n);
+    if (plan.precision.arithmetic == Format::fp64)
+      method_ = make_method<Space, T>(ex_, plan.method, n, options_.restart);
     else
-      method_ = std::make_unique<krylov::Gmres<Space, T>>(ex_, n, options_.restart, plan.method == "fgmres");
+      stages_ = std::make_unique<Stages<Space, System>>(ex_, plan, options_, n);
     driver_ = std::make_unique<krylov::Driver<Space, T>>(ex_, n);
     b_ = ex_.template allocate<T>(std::size_t(n));
     x_ = ex_.template allocate<T>(std::size_t(n));
@@ -65,6 +63,7 @@ class EngineOn final : public Engine {
     enter();
     system_.set_values(a, seen);
     precond_->factor({system_.matrix(), a}, options_.shift);
+    if (stages_) stages_->factor(a, system_, *precond_);
   }
 
   void forget_values() override {
@@ -94,8 +93,16 @@ class EngineOn final : public Engine {
       system_.copy_in(x_, std::span<const double>(x));
     const std::unique_ptr<const sparse::Operator<Space, T>> A = system_.product();
     const krylov::Criterion criterion{options_.rtol, options_.atol, options_.norm, options_.max_iterations};
-    ex_.rehearse(precond_->trials_left());
-    krylov::Outcome out = driver_->run(*method_, *A, *precond_, b_, x_, criterion, monitor);
+    krylov::Outcome out;
+    if (stages_) {
+      ex_.rehearse(stages_->trials_left());
+      stages_->begin(*A);
+      out = driver_->run([&] { return stages_->next(); }, *A, b_, x_, criterion, monitor);
+      out.values_lost = stages_->lost();
+    } else {
+      ex_.rehearse(precond_->trials_left());
+      out = driver_->run(*method_, *A, *precond_, b_, x_, criterion, monitor);
+    }
     system_.copy_out(x, x_);
     return out;
   }
@@ -104,6 +111,7 @@ class EngineOn final : public Engine {
     std::size_t b = system_.bytes();
     if (precond_) b += precond_->bytes();
     if (method_) b += method_->bytes();
+    if (stages_) b += stages_->bytes();
     if (driver_) b += driver_->bytes();
     return b + b_.bytes() + x_.bytes();
   }
@@ -143,6 +151,7 @@ class EngineOn final : public Engine {
   System system_;
   std::unique_ptr<precond::Preconditioner<Space, T>> precond_;
   std::unique_ptr<krylov::Method<Space, T>> method_;
+  std::unique_ptr<Stages<Space, System>> stages_;  // in place of the method, in mixed precision
   std::unique_ptr<krylov::Driver<Space, T>> driver_;
   exec::Array<T> b_, x_;
 };

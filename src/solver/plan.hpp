@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/half.hpp"
 #include "krilu/solver.hpp"
 #include "sparse/csr.hpp"
 
@@ -11,6 +12,8 @@ namespace krilu::solver {
 
 /// What the names of Options became.
 struct Plan {
+  Precision precision;           // of the inner solves; fp64: there are none
+  Format basis = Format::fp64;   // of an inner GMRES
   std::string method;       // cg, bicgstab, gmres, fgmres
   std::string precond;      // a name of the registry
   std::string ordering;     // a name of schedule::order_by_name

@@ -20,7 +20,7 @@ namespace krilu {
 
 namespace {
 
-const std::vector<std::string> methods{"auto", "cg", "bicgstab", "gmres", "fgmres"};
+const std::vector<std::string> methods{"auto", "cg", "bicgstab", "gmres", "fgmres", "gmres-ir"};
 const std::vector<std::string> devices{"auto", "host", "cuda", "emulated"};
 
 std::vector<std::string> with_auto(std::vector<std::string> names) {
@@ -61,6 +61,15 @@ void require_options(const Options& o) {
   if (o.max_iterations < 0) throw Error("max-iters is a whole number from 0");
   if (o.threads < 0) throw Error("threads is a whole number from 1, or 0 for all");
   if (!(o.shift >= 0)) throw Error("shift is a number from 0");
+  if (o.precision != "auto") precision_by_name(o.precision);
+  if (o.basis != "auto") format_by_name(o.basis);
+  if (o.inner_iterations < 0 || o.outer_iterations < 0)
+    throw Error("inner-iters and outer-iters are whole numbers from 1, or 0 for the method's own");
+  if (!(o.inner_tolerance >= 0) || o.inner_tolerance >= 1)
+    throw Error("inner-rtol is a number between 0 and 1, or 0 to follow the outer residual");
+  const bool lower = o.solver == "gmres-ir" || (o.precision != "auto" && o.precision != "fp64");
+  if (o.norm == Norm::openfoam && lower)
+    throw Error("--norm openfoam holds against the recurrence's residual, which mixed precision does not trust: take fp64");
   if (o.norm == Norm::openfoam && (o.solver == "gmres" || o.solver == "fgmres"))
     throw Error(
         fmt::format("{} knows its residual in the 2-norm only: take cg or bicgstab with --norm openfoam", o.solver));
@@ -164,7 +173,25 @@ void Solver::Body::choose(const CsrView& a, const sparse::Symmetry& symmetry, co
   const bool one_sign = diagonal.negative == 0 || diagonal.negative == a.rows;
   const bool full = diagonal.missing == 0 && diagonal.zero == 0;
   const bool symmetric = symmetry.values && one_sign && full;
-  plan = {options.solver, options.precond, options.ordering};
+  plan = {};
+  plan.method = options.solver;
+  plan.precond = options.precond;
+  plan.ordering = options.ordering;
+  const bool refinement = plan.method == "gmres-ir";
+  if (refinement) plan.method = "gmres";
+  plan.precision = precision_by_name(options.precision != "auto" ? options.precision : refinement ? "fp32" : "fp64");
+  plan.basis = plan.precision.arithmetic;
+  if (options.basis != "auto") {
+    const Format basis = format_by_name(options.basis);
+    const bool mixed = plan.precision.arithmetic != Format::fp64;
+    if (plan.method == "gmres" && mixed && basis != Format::fp64)
+      plan.basis = basis;
+    else if (basis != plan.precision.arithmetic)
+      notes.push_back(fmt::format("basis {}: not used, since {}", options.basis,
+                                  !mixed                     ? "all is computed in fp64"
+                                  : basis == Format::fp64    ? "the inner solves are computed in fp32"
+                                                             : plan.method + " stores no basis of its own"));
+  }
   const auto chose = [&](const char* what, std::string& name, const char* value, const std::string& why) {
     name = value;
     explanation.push_back(fmt::format("{} {}: {}", what, value, why));
@@ -359,7 +386,10 @@ Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* mo
   r.rmse = n > 0 ? out.residual / std::sqrt(double(n)) : 0;
   r.initial_residual = out.initial;
   r.history = std::move(out.history);
-  r.solver = s.plan.method;
+  r.solver = s.options.solver == "gmres-ir" ? s.options.solver : s.plan.method;
+  if (!out.precision.empty()) r.precision = out.precision;
+  r.outer_iterations = out.outer_iterations;
+  r.values_lost = out.values_lost;
   r.precond = s.plan.precond;
   const std::optional<triangular::Report> sweeps = s.engine->triangular();
   r.triangular = sweeps ? triangular::to_string(sweeps->used) : "none";
@@ -368,6 +398,9 @@ Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* mo
   r.threads = exec::Host(s.options.threads).threads();
   r.notes = s.notes;
   r.notes.insert(r.notes.end(), out.notes.begin(), out.notes.end());
+  if (out.values_lost > 0)
+    r.notes.push_back(fmt::format("{} entries of matrix and factors were too small for {} and became zero",
+                                  out.values_lost, to_string(s.plan.precision)));
   if (sweeps && !sweeps->seen.empty())
     r.notes.push_back(fmt::format("triangular auto: {} ({}{})", to_string(sweeps->used), sweeps->seen,
                                   sweeps->settled ? "" : "; not settled yet"));

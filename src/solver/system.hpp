@@ -58,6 +58,15 @@ class System {
   std::unique_ptr<const sparse::Operator<Space, T>> product() const {
     return std::make_unique<const sparse::SplitOperator<Space, T>>(ex_, matrix_);
   }
+  /// A scaled and rounded, scales in the solver's order.
+  sparse::Rounded<Space> rounded(const sparse::Rounding& rounding) const {
+    return with_format(rounding.storage, [&](auto s) -> sparse::Rounded<Space> {
+      using S = decltype(s);
+      auto m = std::make_shared<const sparse::RoundedMatrixOf<Space, S>>(sparse::rounded_matrix<S>(
+          ex_, pattern_, matrix_.view(), rounding, sparse::NarrowColumns::of(ex_, *pattern_)));
+      return {m, std::make_unique<const sparse::SplitOperator<Space, float, S>>(ex_, m->matrix)};
+    });
+  }
   Index launches() const { return 0; }
   std::string format() const { return {}; }
   /// What the analysis found, for people.

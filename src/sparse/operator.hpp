@@ -20,11 +20,18 @@ class Operator {
   virtual void residual(const T* b, const T* x, T* r) const = 0;
 };
 
-/// The operator of a split matrix, for the spaces whose kernels are host code.
-template <class Space, class T>
+/// A matrix in single precision arithmetic, and the operator of its products.
+template <class Space>
+struct Rounded {
+  std::shared_ptr<const RoundedMatrix> matrix;  // null where products have a storage of their own
+  std::unique_ptr<const Operator<Space, float>> product;
+};
+
+/// The operator of a split matrix, for the spaces whose kernels are host code. Computes in T what is stored in S.
+template <class Space, class T, class S = T>
 class SplitOperator final : public Operator<Space, T> {
  public:
-  SplitOperator(Space space, const SplitMatrix<T>& a) : space_(std::move(space)), a_(a.view()) {}
+  SplitOperator(Space space, const SplitMatrix<T, S>& a) : space_(std::move(space)), a_(a.view()) {}
   Index rows() const override { return a_.pattern.rows; }
   void apply(const T* x, T* y) const override {
     space_.enqueue([a = a_, x, y](const exec::Host& host) { multiply(host, a, x, y); });
@@ -35,7 +42,7 @@ class SplitOperator final : public Operator<Space, T> {
 
  private:
   Space space_;
-  SplitView<T> a_;
+  SplitView<T, S> a_;
 };
 
 }  // namespace krilu::sparse

@@ -235,8 +235,8 @@ SplitMatrix<T> fill_values(const exec::Host& host, std::shared_ptr<const SplitPa
 namespace {
 
 /// finish(row, sum) for every row, sum being the row's product with x.
-template <class T, class Finish>
-void for_products(const exec::Host& host, const SplitView<T>& a, const T* x, Finish finish) {
+template <class T, class S, class Finish>
+void for_products(const exec::Host& host, const SplitView<T, S>& a, const T* x, Finish finish) {
   with_height(a.pattern.height, [&](auto h) {
     constexpr int H = decltype(h)::value;
     const PatternView& p = a.pattern;
@@ -283,19 +283,85 @@ void for_products(const exec::Host& host, const SplitView<T>& a, const T* x, Fin
 
 }  // namespace
 
-template <class T>
-void multiply(const exec::Host& host, const SplitView<T>& a, const T* x, T* y) {
+template <class T, class S>
+void multiply(const exec::Host& host, const SplitView<T, S>& a, const T* x, T* y) {
   for_products(host, a, x, [y](Index i, T sum) { y[i] = sum; });
 }
 
-template <class T>
-void residual(const exec::Host& host, const SplitView<T>& a, const T* b, const T* x, T* r) {
+template <class T, class S>
+void residual(const exec::Host& host, const SplitView<T, S>& a, const T* b, const T* x, T* r) {
   for_products(host, a, x, [b, r](Index i, T sum) { r[i] = b[i] - sum; });
+}
+
+bool NarrowColumns::narrow(const exec::Host& host, Index slices, const PartPattern& part, std::uint16_t* column,
+                           Index* base) {
+  std::atomic<bool> fits{true};
+  host.for_each_range(std::size_t(slices), [&](Index begin, Index end) {
+    for (Index s = begin; s < end; ++s) {
+      const Index *first = part.column + part.offset[s], *last = part.column + part.offset[s + 1];
+      const auto [least, most] = std::minmax_element(first, last);
+      base[s] = first < last ? *least : 0;
+      if (first < last && *most - *least > std::numeric_limits<std::uint16_t>::max()) fits = false;
+      for (const Index* c = first; c < last; ++c) column[c - part.column] = std::uint16_t(*c - base[s]);
+    }
+  });
+  return fits;
+}
+
+template <class S>
+void round_values(const exec::Host& host, const SplitView<double>& a, const Rounding& rounding, S* lower,
+                  float* diagonal, S* upper) {
+  const PatternView& p = a.pattern;
+  const double *R = rounding.row, *C = rounding.column;
+  std::atomic<std::int64_t> lost{0};
+  host.for_each_range(std::size_t(p.slices), [&](Index begin, Index end) {
+    std::int64_t gone = 0;
+    for (Index s = begin; s < end; ++s) {
+      for (Index i = p.slice_row[s]; i < p.slice_row[s + 1]; ++i) {
+        const double row = R ? R[i] : 1;
+        double missing = 0;
+        for (auto [part, from, to] : {std::tuple{&p.lower, a.lower, lower}, std::tuple{&p.upper, a.upper, upper}}) {
+          if (!from) continue;
+          for (Offset k = part->offset[s] + (i - p.slice_row[s]); k < part->offset[s + 1]; k += p.height) {
+            const double scaled = row * from[k] * (C ? C[part->column[k]] : 1);
+            const S value = rounded<S>(scaled);
+            to[k] = value;
+            gone += from[k] != 0 && float(value) == 0;
+            if constexpr (sizeof(S) == 2) missing += (scaled - double(float(value))) / (C ? C[part->column[k]] : 1);
+          }
+        }
+        if (a.diagonal) {
+          const double column = C ? C[i] : 1;
+          const double scaled = row * a.diagonal[i] * column;
+          diagonal[i] = rounded<float>(scaled + missing * column);
+          gone += a.diagonal[i] != 0 && float(scaled) == 0;
+        }
+      }
+      // Places that no row of a short slice has.
+      for (Index q = p.slice_row[s + 1] - p.slice_row[s]; q < p.height; ++q)
+        for (auto [part, to] : {std::pair{&p.lower, lower}, std::pair{&p.upper, upper}})
+          for (Offset k = part->offset[s] + q; to && k < part->offset[s + 1]; k += p.height) to[k] = S(0.0f);
+    }
+    lost += gone;
+  });
+  if (rounding.lost) *rounding.lost += lost;
 }
 
 template SplitMatrix<double> fill_values(const exec::Host&, std::shared_ptr<const SplitPattern>, const CsrView&,
                                          const RowOrder&);
-template void multiply(const exec::Host&, const SplitView<double>&, const double*, double*);
-template void residual(const exec::Host&, const SplitView<double>&, const double*, const double*, double*);
+#define KRILU_PRODUCTS(T, S)                                                                 \
+  template void multiply(const exec::Host&, const SplitView<T, S>&, const T*, T*);           \
+  template void residual(const exec::Host&, const SplitView<T, S>&, const T*, const T*, T*);
+KRILU_PRODUCTS(double, double)
+KRILU_PRODUCTS(float, float)
+KRILU_PRODUCTS(float, Half)
+KRILU_PRODUCTS(float, Bfloat16)
+#undef KRILU_PRODUCTS
+#define KRILU_ROUNDING(S) \
+  template void round_values(const exec::Host&, const SplitView<double>&, const Rounding&, S*, float*, S*);
+KRILU_ROUNDING(float)
+KRILU_ROUNDING(Half)
+KRILU_ROUNDING(Bfloat16)
+#undef KRILU_ROUNDING
 
 }  // namespace krilu::sparse

@@ -10,11 +10,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "exec/host.hpp"
 #include "krilu/matrix.hpp"
+#include "sparse/rounding.hpp"
 
 namespace krilu::sparse {
 
@@ -35,6 +38,8 @@ struct PartPattern {
   const Offset* offset = nullptr;         // slices + 1
   const Index* column = nullptr;          // entries, padding included
   const std::uint16_t* length = nullptr;  // rows: entries of each row; null where height is 1
+  const std::uint16_t* narrow = nullptr;  // the columns again, less `base` of their slice, where they are kept so
+  const Index* base = nullptr;            // slices
 };
 struct PatternView {
   Index rows = 0, slices = 0;
@@ -42,12 +47,13 @@ struct PatternView {
   const Index* slice_row = nullptr;  // slices + 1: first row of each slice
   PartPattern lower, upper;
 };
-template <class T>
+/// T: what is computed in, and the diagonal's type; S: what the triangles are stored in.
+template <class T, class S = T>
 struct SplitView {
   PatternView pattern;
-  const T* lower = nullptr;
+  const S* lower = nullptr;
   const T* diagonal = nullptr;
-  const T* upper = nullptr;
+  const S* upper = nullptr;
 };
 
 /// The row order that a pattern is built in. `rows[k]` is the caller's row at place k; `group` cuts the places into
@@ -120,13 +126,60 @@ class SplitPattern {
   Part lower_, upper_;
 };
 
+/// The columns of a SplitPattern in 16 bits, counted from the least of their slice: a third of what single precision
+/// reads would be indices.
+class NarrowColumns {
+ public:
+  /// Null where the columns of some slice and triangle lie 2^16 or more apart.
+  template <class Space>
+  static std::shared_ptr<const NarrowColumns> of(const Space& space, const SplitPattern& pattern) {
+    auto n = std::make_shared<NarrowColumns>();
+    const PatternView p = pattern.view();
+    bool fits = true;
+    for (auto [part, from, entries] : {std::tuple{&n->lower_, &p.lower, pattern.lower_entries()},
+                                       std::tuple{&n->upper_, &p.upper, pattern.upper_entries()}}) {
+      part->column = space.template allocate<std::uint16_t>(std::size_t(entries));
+      part->base = space.template allocate<Index>(std::size_t(pattern.slices()));
+      space.enqueue([&, out = part->column.data(), base = part->base.data(), pattern_part = *from](
+                        const exec::Host& host) { fits = fits && narrow(host, p.slices, pattern_part, out, base); });
+    }
+    space.synchronise();
+    return fits ? n : nullptr;
+  }
+  void put_into(PatternView& p) const {
+    p.lower.narrow = lower_.column.data();
+    p.lower.base = lower_.base.data();
+    p.upper.narrow = upper_.column.data();
+    p.upper.base = upper_.base.data();
+  }
+  std::size_t bytes() const {
+    return lower_.column.bytes() + lower_.base.bytes() + upper_.column.bytes() + upper_.base.bytes();
+  }
+
+ private:
+  struct Part {
+    exec::Array<std::uint16_t> column;
+    exec::Array<Index> base;
+  };
+  static bool narrow(const exec::Host& host, Index slices, const PartPattern& part, std::uint16_t* column, Index* base);
+
+  Part lower_, upper_;
+};
+
 /// The values of one matrix over a SplitPattern.
-template <class T>
+template <class T, class S = T>
 struct SplitMatrix {
   std::shared_ptr<const SplitPattern> pattern;
-  exec::Array<T> lower, diagonal, upper;
+  exec::Array<S> lower;
+  exec::Array<T> diagonal;
+  exec::Array<S> upper;
+  std::shared_ptr<const NarrowColumns> narrow = {};  // shared by the matrices of a pattern
 
-  SplitView<T> view() const { return {pattern->view(), lower.data(), diagonal.data(), upper.data()}; }
+  SplitView<T, S> view() const {
+    SplitView<T, S> v{pattern->view(), lower.data(), diagonal.data(), upper.data()};
+    if (narrow) narrow->put_into(v.pattern);
+    return v;
+  }
   std::size_t bytes() const { return lower.bytes() + diagonal.bytes() + upper.bytes(); }
 };
 
@@ -137,13 +190,19 @@ SplitMatrix<T> fill_values(const exec::Host& host, std::shared_ptr<const SplitPa
                            const RowOrder& order);
 
 /// Sum over the entries of one slice and triangle: sum[q] += value * x[column], lane by lane.
-template <int H, class T>
-inline void accumulate(const PartPattern& part, const T* value, Index slice, const T* x, T* sum) {
-  const Offset end = part.offset[slice + 1];
-  for (Offset k = part.offset[slice]; k < end; k += H) {
+template <int H, class T, class S>
+inline void accumulate(const PartPattern& part, const S* value, Index slice, const T* x, T* sum) {
+  const auto add = [&](const auto* column, const T* from) {
+    const Offset end = part.offset[slice + 1];
+    for (Offset k = part.offset[slice]; k < end; k += H) {
 #pragma omp simd
-    for (int q = 0; q < H; ++q) sum[q] += value[k + q] * x[part.column[k + q]];
-  }
+      for (int q = 0; q < H; ++q) sum[q] += T(value[k + q]) * from[Index(column[k + q])];
+    }
+  };
+  if (!std::is_same_v<S, double> && part.narrow)
+    add(part.narrow, x + part.base[slice]);
+  else
+    add(part.column, x);
 }
 
 /// Calls f(std::integral_constant<int, H>) with the pattern's height.
@@ -157,10 +216,31 @@ inline decltype(auto) with_height(int height, F&& f) {
 }
 
 /// y = A x on the host's threads.
-template <class T>
-void multiply(const exec::Host& host, const SplitView<T>& a, const T* x, T* y);
+template <class T, class S>
+void multiply(const exec::Host& host, const SplitView<T, S>& a, const T* x, T* y);
 /// r = b - A x.
-template <class T>
-void residual(const exec::Host& host, const SplitView<T>& a, const T* b, const T* x, T* r);
+template <class T, class S>
+void residual(const exec::Host& host, const SplitView<T, S>& a, const T* b, const T* x, T* r);
+
+/// What a has of triangles, scaled and rounded (rounding.hpp), and of a diagonal, in float. In storage of 16
+/// bits the diagonal takes up what rounding changed in its row: A stays right for constant vectors, as diffusion needs.
+template <class S>
+void round_values(const exec::Host& host, const SplitView<double>& a, const Rounding& rounding, S* lower,
+                  float* diagonal, S* upper);
+
+/// a rounded, in the memory of a space whose kernels are host code.
+template <class S, class Space>
+SplitMatrix<float, S> rounded_matrix(const Space& space, const std::shared_ptr<const SplitPattern>& pattern,
+                                     const SplitView<double>& a, const Rounding& rounding,
+                                     std::shared_ptr<const NarrowColumns> narrow) {
+  SplitMatrix<float, S> m{pattern,
+                          space.template allocate<S>(a.lower ? std::size_t(pattern->lower_entries()) : 0),
+                          space.template allocate<float>(a.diagonal ? std::size_t(pattern->rows()) : 0),
+                          space.template allocate<S>(a.upper ? std::size_t(pattern->upper_entries()) : 0),
+                          std::move(narrow)};
+  space.enqueue([=, lower = m.lower.data(), diagonal = m.diagonal.data(), upper = m.upper.data()](
+                    const exec::Host& host) { round_values(host, a, rounding, lower, diagonal, upper); });
+  return m;
+}
 
 }  // namespace krilu::sparse

@@ -10,17 +10,25 @@ namespace krilu::sparse {
 template <class Space>
 struct Storage {
   using Pattern = SplitPattern;
-  template <class T>
-  using Matrix = SplitMatrix<T>;
+  template <class T, class S = T>
+  using Matrix = SplitMatrix<T, S>;
   template <class T>
   using View = SplitView<T>;
 };
 
 template <class Space>
 using PatternOf = typename Storage<Space>::Pattern;
-template <class Space, class T>
-using MatrixOf = typename Storage<Space>::template Matrix<T>;
+template <class Space, class T, class S = T>
+using MatrixOf = typename Storage<Space>::template Matrix<T, S>;
 template <class Space, class T>
 using ViewOf = typename Storage<Space>::template View<T>;
+
+/// A matrix in single precision arithmetic, values stored in S.
+template <class Space, class S>
+struct RoundedMatrixOf final : RoundedMatrix {
+  explicit RoundedMatrixOf(MatrixOf<Space, float, S>&& m) : matrix(std::move(m)) {}
+  std::size_t bytes() const override { return matrix.bytes(); }
+  MatrixOf<Space, float, S> matrix;
+};
 
 }  // namespace krilu::sparse

@@ -11,8 +11,8 @@
 namespace krilu::triangular {
 
 /// x over one slice of a triangle. b is not read by the form `dilu`; d is not read by `unit`.
-template <int H, Diagonal form, class T>
-inline void solve_slice(const sparse::PatternView& p, const sparse::PartPattern& part, const T* value, Index slice,
+template <int H, Diagonal form, class T, class S>
+inline void solve_slice(const sparse::PatternView& p, const sparse::PartPattern& part, const S* value, Index slice,
                         const T* d, const T* b, T* x) {
   T sum[H] = {};
   sparse::accumulate<H>(part, value, slice, x, sum);
@@ -32,15 +32,15 @@ inline void solve_slice(const sparse::PatternView& p, const sparse::PartPattern&
 }
 
 /// L x = b (lower) or U x = b (upper) for one of the first two forms.
-template <Diagonal form, class T>
-void solve_lower(const SliceRunner& runner, const sparse::SplitView<T>& a, const T* d, const T* b, T* x) {
+template <Diagonal form, class T, class S>
+void solve_lower(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, const T* b, T* x) {
   sparse::with_height(a.pattern.height, [&](auto h) {
     runner.ascending(
         [=](Index s) { solve_slice<decltype(h)::value, form>(a.pattern, a.pattern.lower, a.lower, s, d, b, x); });
   });
 }
-template <Diagonal form, class T>
-void solve_upper(const SliceRunner& runner, const sparse::SplitView<T>& a, const T* d, const T* b, T* x) {
+template <Diagonal form, class T, class S>
+void solve_upper(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, const T* b, T* x) {
   sparse::with_height(a.pattern.height, [&](auto h) {
     runner.descending(
         [=](Index s) { solve_slice<decltype(h)::value, form>(a.pattern, a.pattern.upper, a.upper, s, d, b, x); });
@@ -48,8 +48,8 @@ void solve_upper(const SliceRunner& runner, const sparse::SplitView<T>& a, const
 }
 
 /// (E + L) E^-1 (E + U) z = r, with d = 1 / E: both sweeps in one team.
-template <class T>
-void solve_dilu_form(const SliceRunner& runner, const sparse::SplitView<T>& a, const T* d, const T* r, T* z) {
+template <class T, class S>
+void solve_dilu_form(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, const T* r, T* z) {
   sparse::with_height(a.pattern.height, [&](auto h) {
     constexpr int H = decltype(h)::value;
     runner.both([=](Index s) { solve_slice<H, Diagonal::reciprocal>(a.pattern, a.pattern.lower, a.lower, s, d, r, z); },
@@ -58,8 +58,8 @@ void solve_dilu_form(const SliceRunner& runner, const sparse::SplitView<T>& a, c
 }
 
 /// (I + L) (D + U) x = x in place, with d = 1 / D: both sweeps in one team.
-template <class T>
-void solve_lu(const SliceRunner& runner, const sparse::SplitView<T>& a, const T* d, T* x) {
+template <class T, class S>
+void solve_lu(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, T* x) {
   sparse::with_height(a.pattern.height, [&](auto h) {
     constexpr int H = decltype(h)::value;
     runner.both(

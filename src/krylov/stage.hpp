@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stage: one way to improve x, in one precision. The driver (driver.hpp) goes from the true residual, again and again,
+// and takes the next stage where one gets no further. `Direct` runs a method in the driver's own precision. `Refinement`
+// solves A d = r in a lower one and adds d: iterative refinement with an inner Krylov method [Carson and Higham 2017;
+// Zheng, Kou and Zhang 2025, Algorithm 1 and Figure 1], A and M scaled by powers of two and rounded.
+// Cost of a refinement beside its inner iterations: 1 A in double, 6 words of 8 bytes a row.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "krylov/method.hpp"
+
+namespace krilu::krylov {
+
+/// What limits a stage, and how far one go is to come.
+struct StagePolicy {
+  std::string name;                                  // of its precision, for notes
+  int most_inner = std::numeric_limits<int>::max();  // iterations of one go
+  int most_goes = std::numeric_limits<int>::max();   // before the next stage has its turn
+  double floor = 0;         // no go is asked to reduce the residual by more than this; 0: for the target at once
+  double least_floor = 0;   // the floor follows what goes really reach, down to this; 0: it stays
+  bool only_limits = false; // the stage before in larger limits: left out where it failed for its precision
+  bool refines = false;     // in less than the driver's precision
+};
+
+template <class Space, class T>
+class Stage {
+ public:
+  explicit Stage(StagePolicy policy) : policy_(std::move(policy)) {}
+  virtual ~Stage() = default;
+  /// From x and its residual r = b - A x, of norm `two`, until control says stop; r is lost. control.target is a norm of
+  /// the residual; what the stage records is in the driver's units.
+  virtual void go(const T* b, T* x, T* r, double two, Control<T>& control) = 0;
+  virtual std::size_t bytes() const = 0;
+  StagePolicy& policy() { return policy_; }
+
+ private:
+  StagePolicy policy_;
+};
+
+template <class Space, class T>
+class Direct final : public Stage<Space, T> {
+ public:
+  Direct(Space space, StagePolicy policy, Method<Space, T>& method, const sparse::Operator<Space, T>& A,
+         precond::Preconditioner<Space, T>& M)
+      : Stage<Space, T>(std::move(policy)),
+        ex_(std::move(space)),
+        method_(method),
+        A_(A),
+        M_(M),
+        control_(ex_.template allocate<Control<T>>(1)) {}
+
+  void go(const T* b, T* x, T* r, double, Control<T>& control) override {
+    ex_.copy_in(control_, &control, 1);
+    method_.iterate({A_, M_, b, x, r, control.magnitudes}, control_.scalar());
+    ex_.copy_out(&control, control_, 1);
+  }
+  std::size_t bytes() const override { return control_.bytes(); }
+
+ private:
+  Space ex_;
+  Method<Space, T>& method_;
+  const sparse::Operator<Space, T>& A_;
+  precond::Preconditioner<Space, T>& M_;
+  exec::Array<Control<T>> control_;
+};
+
+/// L: the inner arithmetic. R and C: the scales of rows and columns, in the space's memory; null: all 1.
+template <class Space, class T, class L>
+class Refinement final : public Stage<Space, T> {
+ public:
+  Refinement(Space space, StagePolicy policy, Index rows, Method<Space, L>& method, const sparse::Operator<Space, L>& A,
+             precond::Preconditioner<Space, L>& M, const double* R, const double* C)
+      : Stage<Space, T>(std::move(policy)),
+        ex_(std::move(space)),
+        n_(std::size_t(rows)),
+        method_(method),
+        A_(A),
+        M_(M),
+        R_(R),
+        C_(C),
+        norm_(ex_.template allocate<double>(1)),
+        control_(ex_.template allocate<Control<L>>(1)) {
+    for (auto* vector : {&b_, &d_, &r_}) *vector = ex_.template allocate<L>(n_);
+  }
+
+  void go(const T*, T* x_values, T* r_values, double two, Control<T>& control) override {
+    const exec::View<T> x{x_values}, r{r_values};
+    const exec::View<L> b_low = b_.view(), d_low = d_.view(), r_low = r_.view();
+    const double *R = R_, *C = C_;
+    const auto norm = norm_.scalar();
+    // |R r|
+    ex_.reduce(
+        n_,
+        KRILU_FN(Index i) {
+          const double scaled = (R ? R[i] : 1.0) * double(r[i]);
+          return scaled * scaled;
+        },
+        KRILU_FN(double sum) { norm() = sum > 0 ? std::sqrt(sum) : 1.0; });
+    // R r / |R r| in low precision, the right-hand side of the inner solve and its first residual;  d = 0
+    ex_.for_each(
+        n_, KRILU_FN(Index i) {
+          b_low[i] = r_low[i] = L((R ? R[i] : 1.0) * double(r[i]) / norm());
+          d_low[i] = 0;
+        });
+    Control<L> inner;
+    inner.target = L(double(control.target) / two);
+    inner.scale = L(two * double(control.scale));
+    inner.iteration = control.iteration;
+    inner.max_iterations = control.max_iterations;
+    inner.history = control.history;
+    inner.feed = control.feed;
+    ex_.copy_in(control_, &inner, 1);
+    method_.iterate({A_, M_, b_low.data, d_low.data, r_low.data, false}, control_.scalar());
+    ex_.copy_out(&inner, control_, 1);
+    control.iteration = inner.iteration;
+    control.reason = inner.reason;
+    control.norm = T(double(inner.norm) * two);
+    // x = x + |R r| C d
+    ex_.for_each(
+        n_, KRILU_FN(Index i) { x[i] += T(norm() * (C ? C[i] : 1.0) * double(d_low[i])); });
+  }
+  std::size_t bytes() const override {
+    return b_.bytes() + d_.bytes() + r_.bytes() + norm_.bytes() + control_.bytes();
+  }
+
+ private:
+  Space ex_;
+  std::size_t n_;
+  Method<Space, L>& method_;
+  const sparse::Operator<Space, L>& A_;
+  precond::Preconditioner<Space, L>& M_;
+  const double *R_, *C_;
+  exec::Array<L> b_, d_, r_;
+  exec::Array<double> norm_;
+  exec::Array<Control<L>> control_;
+};
+
+}  // namespace krilu::krylov

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stages of a solve in mixed precision: what inner solves compute with, from the precision that was asked for up to
+// double, and the parts of each. Raised first is what costs least: the basis, then the matrix, then the factors.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "krylov/bicgstab.hpp"
+#include "krylov/cg.hpp"
+#include "krylov/gmres.hpp"
+#include "krylov/stage.hpp"
+#include "precond/in_single.hpp"
+#include "solver/plan.hpp"
+#include "sparse/scaling.hpp"
+
+namespace krilu::solver {
+
+/// The method of that name for `rows` rows, its basis, where it has one, stored in B.
+template <class Space, class T, class B = T>
+std::unique_ptr<krylov::Method<Space, T>> make_method(const Space& space, const std::string& name, Index rows,
+                                                      int restart) {
+  if (name == "cg") return std::make_unique<krylov::Cg<Space, T>>(space, rows);
+  if (name == "bicgstab") return std::make_unique<krylov::Bicgstab<Space, T>>(space, rows);
+  return std::make_unique<krylov::Gmres<Space, T, B>>(space, rows, restart, name == "fgmres");
+}
+
+template <class Space, class System>
+class Stages {
+ public:
+  Stages(Space space, const Plan& plan, const Options& options, Index rows);
+
+  /// Takes the values of a, which the system holds in double and M was factored for. What the first stage needs is
+  /// rounded here, the rest when it is needed. Both outlive the stages.
+  void factor(const CsrView& a, const System& system, precond::Preconditioner<Space, double>& M);
+  /// Before each solve: begins with the stage that the last one ended in. A: the product in double, alive meanwhile.
+  void begin(const sparse::Operator<Space, double>& A) {
+    A_ = &A;
+    stage_.reset();
+    next_ = reached_;
+  }
+  /// The next stage, null after the last.
+  krylov::Stage<Space, double>* next();
+
+  /// Entries of matrix and factors that rounding made zero, in all that was rounded.
+  std::int64_t lost() const { return lost_; }
+  std::size_t bytes() const;
+  /// An iteration's parts as they are now; null where they are the double ones.
+  const sparse::Operator<Space, float>* product() const { return product_; }
+  precond::Preconditioner<Space, float>* preconditioner() const { return rounded_; }
+  int trials_left() const { return rounded_ ? rounded_->trials_left() : 0; }
+
+ private:
+  struct Level {
+    Format basis, matrix, factors;
+    int inner, goes;  // limits
+    bool only_limits;
+  };
+  std::vector<Level> ladder() const;
+  std::string name_of(const Level& level) const;
+  krylov::StagePolicy policy_of(const Level& level) const;
+  static constexpr int paper_inner = 100, paper_outer = 10;
+  bool is_gmres() const { return plan_.method == "gmres"; }
+  bool is_refinement() const { return options_.solver == "gmres-ir"; }
+  sparse::Rounding rounding(Format storage) const {
+    return {storage, scaled_ ? row_.data() : nullptr, scaled_ ? column_.data() : nullptr, count_.data()};
+  }
+  /// Makes what a level computes with, and lets go of what it does not need.
+  void prepare(const Level& level);
+  krylov::Method<Space, double>& method_in_double();
+
+  Space ex_;
+  Plan plan_;
+  Options options_;
+  Index rows_;
+  std::vector<Level> levels_;
+  std::size_t next_ = 0, reached_ = 0;
+
+  const System* system_ = nullptr;
+  precond::Preconditioner<Space, double>* M_ = nullptr;
+  const sparse::Operator<Space, double>* A_ = nullptr;
+
+  bool scaled_ = false;
+  exec::Array<double> row_, column_;
+  exec::Array<std::int64_t> count_;
+  std::int64_t lost_ = 0;
+  std::map<Format, sparse::Rounded<Space>> matrices_;
+  std::map<Format, std::unique_ptr<precond::Preconditioner<Space, float>>> factors_;
+  const sparse::Operator<Space, float>* product_ = nullptr;
+  precond::Preconditioner<Space, float>* rounded_ = nullptr;
+  std::unique_ptr<precond::InSingle<Space>> in_single_;
+  std::unique_ptr<krylov::Method<Space, float>> low_;
+  std::pair<Format, int> low_is_{};  // its basis and restart
+  std::unique_ptr<krylov::Method<Space, double>> high_;
+  std::unique_ptr<krylov::Stage<Space, double>> stage_;
+};
+
+template <class Space, class System>
+Stages<Space, System>::Stages(Space space, const Plan& plan, const Options& options, Index rows)
+    : ex_(std::move(space)),
+      plan_(plan),
+      options_(options),
+      rows_(rows),
+      levels_(ladder()),
+      row_(ex_.template allocate<double>(0)),
+      column_(ex_.template allocate<double>(0)),
+      count_(ex_.template allocate<std::int64_t>(1)) {}
+
+template <class Space, class System>
+auto Stages<Space, System>::ladder() const -> std::vector<Level> {
+  constexpr int many = 2000, more_outer = 40;
+  const Format asked = plan_.precision.storage;
+  const bool gmres = is_gmres();
+  const int inner = options_.inner_iterations > 0 ? options_.inner_iterations
+                    : is_refinement()             ? paper_inner
+                    : gmres                       ? options_.restart
+                                                  : many;
+  const int goes = options_.outer_iterations > 0 ? options_.outer_iterations
+                   : is_refinement()             ? paper_outer
+                   : gmres                       ? many
+                                                 : more_outer;
+  std::vector<Level> all;
+  if (plan_.method != "fgmres") {
+    const Format f32 = Format::fp32;
+    if (gmres && plan_.basis != f32) all.push_back({plan_.basis, asked, asked, inner, goes, false});
+    if (asked != f32) {
+      all.push_back({f32, asked, asked, inner, goes, false});
+      all.push_back({f32, f32, asked, inner, goes, false});
+    }
+    all.push_back({f32, f32, f32, inner, goes, false});
+    if (gmres && options_.restart > inner) all.push_back({f32, f32, f32, options_.restart, goes, true});
+  }
+  const int unlimited = std::numeric_limits<int>::max();
+  if (plan_.precond != "none" && plan_.precond != "jacobi")
+    all.push_back({Format::fp64, Format::fp64, plan_.method == "fgmres" ? asked : Format::fp32, unlimited, goes, false});
+  all.push_back({Format::fp64, Format::fp64, Format::fp64, unlimited, unlimited, false});
+  return all;
+}
+
+template <class Space, class System>
+std::string Stages<Space, System>::name_of(const Level& l) const {
+  if (l.factors == Format::fp64) return "fp64";
+  if (l.matrix == Format::fp64) return std::string("fp64 with its preconditioner in ") + to_string(l.factors);
+  std::string name = to_string(Precision{Format::fp32, l.factors});
+  if (l.matrix != l.factors) name += " with its matrix in fp32";
+  if (is_gmres() && l.basis != Format::fp32) name += std::string(" with its basis in ") + to_string(l.basis);
+  if (l.only_limits) name += " with " + std::to_string(l.inner) + " inner iterations";
+  return name;
+}
+
+template <class Space, class System>
+krylov::StagePolicy Stages<Space, System>::policy_of(const Level& l) const {
+  krylov::StagePolicy p;
+  p.name = name_of(l);
+  p.most_inner = l.inner;
+  p.most_goes = l.goes;
+  p.only_limits = l.only_limits;
+  p.refines = l.factors != Format::fp64;
+  if (l.matrix == Format::fp64) return p;
+  // The least reduction that a first go is asked for, and what may be asked of later ones: some digits short of the
+  // format's own, which the condition of A takes.
+  const bool basis = is_gmres();
+  const auto either = [&](Format f) { return l.matrix == f || (basis && l.basis == f); };
+  if (either(Format::bf16)) {
+    p.floor = 3e-2;
+    p.least_floor = 1e-3;
+  } else if (either(Format::fp16)) {
+    p.floor = 1e-2;
+    p.least_floor = 1e-4;
+  } else {
+    p.floor = 1e-5;
+    p.least_floor = 1e-6;
+  }
+  if (options_.inner_tolerance > 0) {
+    p.floor = options_.inner_tolerance;
+    p.least_floor = 0;
+  }
+  return p;
+}
+
+template <class Space, class System>
+void Stages<Space, System>::factor(const CsrView& a, const System& system, precond::Preconditioner<Space, double>& M) {
+  stage_.reset();
+  in_single_.reset();
+  matrices_.clear();
+  factors_.clear();
+  product_ = nullptr;
+  rounded_ = nullptr;
+  lost_ = 0;
+  system_ = &system;
+  M_ = &M;
+  const sparse::Scales scales = sparse::scales_for(exec::Host(ex_.threads()), a, plan_.precision.storage);
+  scaled_ = !scales.row.empty();
+  if (scaled_) {
+    row_ = ex_.template allocate<double>(scales.row.size());
+    column_ = ex_.template allocate<double>(scales.column.size());
+    system.copy_in(row_, scales.row);
+    system.copy_in(column_, scales.column);
+  }
+  prepare(levels_[reached_]);
+}
+
+template <class Space, class System>
+void Stages<Space, System>::prepare(const Level& level) {
+  std::erase_if(matrices_, [&](const auto& m) { return m.first != level.matrix; });
+  std::erase_if(factors_, [&](const auto& f) { return f.first != level.factors; });
+  in_single_.reset();
+  product_ = nullptr;
+  rounded_ = nullptr;
+  ex_.clear(count_);
+  if (level.matrix != Format::fp64) {
+    if (!matrices_.contains(level.matrix)) matrices_[level.matrix] = system_->rounded(rounding(level.matrix));
+    product_ = matrices_[level.matrix].product.get();
+    const std::pair<Format, int> wanted{level.basis, level.inner};
+    if (!low_ || (is_gmres() && low_is_ != wanted)) {
+      low_.reset();
+      low_ = with_format(level.basis, [&](auto b) {
+        return make_method<Space, float, decltype(b)>(ex_, plan_.method, rows_, level.inner);
+      });
+      low_is_ = wanted;
+    }
+  } else {
+    low_.reset();
+  }
+  if (level.factors != Format::fp64) {
+    if (!factors_.contains(level.factors)) {
+      const auto a = matrices_.find(level.factors);
+      factors_[level.factors] =
+          M_->rounded(rounding(level.factors), a == matrices_.end() ? nullptr : a->second.matrix);
+    }
+    rounded_ = factors_[level.factors].get();
+  }
+  std::int64_t count = 0;
+  ex_.copy_out(&count, count_, 1);
+  lost_ += count;
+}
+
+template <class Space, class System>
+krylov::Method<Space, double>& Stages<Space, System>::method_in_double() {
+  const int restart = std::max(options_.restart, is_refinement() ? levels_.front().inner : 0);
+  if (!high_) high_ = make_method<Space, double>(ex_, plan_.method, rows_, restart);
+  return *high_;
+}
+
+template <class Space, class System>
+krylov::Stage<Space, double>* Stages<Space, System>::next() {
+  if (next_ >= levels_.size()) return nullptr;
+  const Level& level = levels_[next_];
+  stage_.reset();
+  if (next_ != reached_) prepare(level);
+  reached_ = next_++;
+  const sparse::Rounding r = rounding(level.factors);
+  if (level.matrix != Format::fp64) {
+    stage_ = std::make_unique<krylov::Refinement<Space, double, float>>(ex_, policy_of(level), rows_, *low_, *product_,
+                                                                        *rounded_, r.row, r.column);
+  } else {
+    precond::Preconditioner<Space, double>* M = M_;
+    if (rounded_) {
+      in_single_ =
+          std::make_unique<precond::InSingle<Space>>(ex_, std::size_t(rows_), *rounded_, r.row, r.column);
+      M = in_single_.get();
+    }
+    stage_ = std::make_unique<krylov::Direct<Space, double>>(ex_, policy_of(level), method_in_double(), *A_, *M);
+  }
+  return stage_.get();
+}
+
+template <class Space, class System>
+std::size_t Stages<Space, System>::bytes() const {
+  std::size_t b = row_.bytes() + column_.bytes() + count_.bytes();
+  for (const auto& [format, m] : matrices_) b += m.matrix ? m.matrix->bytes() : 0;
+  for (const auto& [format, f] : factors_) b += f->bytes();
+  if (in_single_) b += in_single_->bytes();
+  if (low_) b += low_->bytes();
+  if (high_) b += high_->bytes();
+  return b + (stage_ ? stage_->bytes() : 0);
+}
+
+}  // namespace krilu::solver

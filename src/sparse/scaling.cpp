@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sparse/scaling.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace krilu::sparse {
+
+namespace {
+
+constexpr int none = std::numeric_limits<int>::min() / 4;  // of a row without an entry other than zero
+
+int exponent(double v) {
+  return v == 0 ? none : int(std::bit_cast<std::uint64_t>(v) >> 52 & 0x7ff) - 1023;
+}
+
+void raise_to(int& to, int value) {
+  const std::atomic_ref<int> shared(to);
+  int seen = shared.load(std::memory_order_relaxed);
+  while (value > seen && !shared.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+  }
+}
+
+std::vector<double> powers(const std::vector<int>& exponents) {
+  std::vector<double> out(exponents.size());
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = std::ldexp(1.0, exponents[i]);
+  return out;
+}
+
+}  // namespace
+
+Scales scales_for(const exec::Host& host, const CsrView& a, Format storage) {
+  constexpr int passes = 4, well_within = 40;
+  // In fp16 the largest entries stand near the top of the range, so that small ones keep all their bits for long.
+  const int top = storage == Format::fp16 ? 12 : 0;
+  const auto n = std::size_t(a.rows);
+  std::vector<int> row(n, 0), column(n, 0), row_most(n), column_most(n);
+  for (int pass = 0; pass < passes; ++pass) {
+    std::fill(column_most.begin(), column_most.end(), none);
+    std::atomic<bool> far{false};
+    host.for_each_range(n, [&](Index begin, Index end) {
+      bool any = false;
+      for (Index i = begin; i < end; ++i) {
+        int most = none;
+        for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
+          const int e = exponent(a.values[k]) + row[std::size_t(i)] + column[std::size_t(a.columns[k])];
+          most = std::max(most, e);
+          raise_to(column_most[std::size_t(a.columns[k])], e);
+        }
+        row_most[std::size_t(i)] = most;
+        any = any || (most > none / 2 && std::abs(most) > well_within);
+      }
+      if (any) far = true;
+    });
+    if (pass == 0 && storage != Format::fp16 && !far) return {};
+    const auto halve = [&](std::vector<int>& scale, const std::vector<int>& most) {
+      for (std::size_t i = 0; i < n; ++i)
+        if (most[i] > none / 2) scale[i] -= int(std::floor((most[i] - top + 1) / 2.0));
+    };
+    halve(row, row_most);
+    halve(column, column_most);
+  }
+  return {powers(row), powers(column)};
+}
+
+}  // namespace krilu::sparse
