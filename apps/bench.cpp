@@ -35,7 +35,12 @@ const std::vector<Paper>& papers() {
                                       {"hec-paper",
                                        "Liu, Chen et al., block ILU(0), block ILUT and RAS on GPUs: its three tables",
                                        run_hec_paper,
-                                       {"-speedups.png"}}};
+                                       {"-speedups.png"}},
+                                      {"gmres-ir-paper",
+                                       "Zheng, Kou and Zhang (2025), mixed-precision GMRES: Tables 2 to 4, Figures 3, "
+                                       "4, 6 and 8 to 10",
+                                       run_gmres_ir_paper,
+                                       {"-fig3.png", "-fig4.png", "-fig6.png", "-fig9.png", "-fig10.png"}}};
   return all;
 }
 
@@ -120,6 +125,10 @@ Run add_bench(CLI::App& app) {
   command.add_option("--device", o->device, "auto (a GPU where there is one), host, cuda[:N], emulated")
       ->capture_default_str();
   command.add_option("--threads", o->threads, "Threads of the host [all]");
+  command
+      .add_option("--precision", o->precision,
+                  "Of gmres-ir-paper's inner solves, before it is raised: fp32, fp32/fp16, fp32/bf16")
+      ->capture_default_str();
   command.add_option("--json", o->json, "Write all of it here as JSON (- for standard output)");
   command.add_option("--markdown", o->markdown, "Write the tables here");
   command.add_option("--plot", o->plot, "Draw the figures as PREFIX-fig6.png and so on")->type_name("PREFIX");

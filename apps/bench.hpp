@@ -23,7 +23,8 @@ struct BenchOptions {
   std::string device = "auto";
   int threads = 0;
   int repeat = 3;
-  std::string matrices;  // the folder; empty: KRILU_MATRICES says
+  std::string precision = "fp32";  // of inner solves, where the paper has any
+  std::string matrices;            // the folder; empty: KRILU_MATRICES says
   std::vector<std::string> only;
   std::string json, markdown, plot;
   std::string command;  // as it was given, for the report
@@ -41,6 +42,7 @@ struct BenchReport {
 /// All solves are given `monitor`, and between them `monitor.interrupted()` ends the work with what there is.
 BenchReport run_dilu_paper(const BenchOptions& options, Monitor& monitor);
 BenchReport run_hec_paper(const BenchOptions& options, Monitor& monitor);
+BenchReport run_gmres_ir_paper(const BenchOptions& options, Monitor& monitor);
 
 // --- matrices
 // ---------------------------------------------------------------------------------------------------------

@@ -127,24 +127,37 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-/// Column blockIdx.y of a reduce_columns; columns from count on leave at once.
+constexpr Index columns_at_once = 4;  // of reduce_columns, by a block: what they share is read once
+
+/// Columns from columns_at_once * blockIdx.y on of a reduce_columns; blocks without any leave at once.
 template <class F, class Close>
 __global__ void __launch_bounds__(block_threads)
     reduce_columns_kernel(std::size_t n, Scalar<Index> count, F f, Close close, void* work, unsigned* arrived) {
   using T = std::decay_t<decltype(f(Index{}, Index{}))>;
-  const Index j = static_cast<Index>(blockIdx.y);
-  if (j >= count()) return;
-  T sum[1] = {};
+  constexpr int N = columns_at_once;
+  const Index first = static_cast<Index>(blockIdx.y) * N, columns = count();
+  if (first >= columns) return;
+  T sum[N] = {};
   const std::size_t step = std::size_t(gridDim.x) * blockDim.x;
-  for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step)
-    sum[0] += f(static_cast<Index>(i), j);
+  std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (first + N <= columns) {
+    for (; i < n; i += step)
+#pragma unroll
+      for (int k = 0; k < N; ++k) sum[k] += f(static_cast<Index>(i), first + k);
+  } else {
+    for (; i < n; i += step)
+#pragma unroll
+      for (int k = 0; k < N; ++k)
+        if (first + k < columns) sum[k] += f(static_cast<Index>(i), first + k);
+  }
   block_sum(sum);
-  T* const own = static_cast<T*>(work) + std::size_t(j) * gridDim.x;
-  if (!arrive(sum, own, arrived + j, gridDim.x, blockIdx.x)) return;
+  T* const own = static_cast<T*>(work) + std::size_t(first) * gridDim.x;
+  if (!arrive(sum, own, arrived + blockIdx.y, gridDim.x, blockIdx.x)) return;
   sum_partials(sum, own, gridDim.x);
   if (threadIdx.x == 0) {
-    arrived[j] = 0;
-    close(j, sum[0]);
+    arrived[blockIdx.y] = 0;
+    for (int k = 0; k < N; ++k)
+      if (first + k < columns) close(first + k, sum[k]);
   }
 }
 
@@ -236,8 +249,10 @@ class Cuda {
   template <class F, class Close>
   void reduce_columns(std::size_t n, Index most, Scalar<Index> count, F f, Close close) const {
     const unsigned blocks = reduction_grid(n);
-    cuda::reduce_columns_kernel<<<dim3(blocks, unsigned(most)), cuda::block_threads, 0, stream()>>>(
-        n, count, f, close, scratch(blocks * std::size_t(most) * sizeof(double)), counters(most));
+    const Index groups = (most + cuda::columns_at_once - 1) / cuda::columns_at_once;
+    cuda::reduce_columns_kernel<<<dim3(blocks, unsigned(groups)), cuda::block_threads, 0, stream()>>>(
+        n, count, f, close, scratch(std::size_t(blocks) * unsigned(groups * cuda::columns_at_once) * sizeof(double)),
+        counters(groups));
     launched();
   }
 

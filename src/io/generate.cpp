@@ -2,7 +2,7 @@
 // Generated systems of any size, the same on every machine: finite-difference stencils with the weights that the
 // benchmarks name. Row r takes its factor w from splitmix64(seed + r). Two parallel passes: lengths, then entries.
 // gen:spe10 and gen:spe10-2p are built from permeabilities instead of stencils, in io/spe10.cpp and
-// io/spe10_two_phase.cpp.
+// io/spe10_two_phase.cpp, and gen:femflow2d by finite elements, in io/fem_flow.cpp.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,6 +15,7 @@
 
 #include "base/names.hpp"
 #include "exec/host.hpp"
+#include "io/fem_flow.hpp"
 #include "io/spe10.hpp"
 #include "io/spe10_two_phase.hpp"
 #include "krilu/error.hpp"
@@ -25,7 +26,7 @@ namespace krilu {
 namespace {
 
 constexpr std::string_view prefix = "gen:";
-constexpr std::string_view spe10 = "spe10", spe10_two_phase = "spe10-2p";
+constexpr std::string_view spe10 = "spe10", spe10_two_phase = "spe10-2p", fem_flow = "femflow2d";
 
 /// splitmix64 [Steele, Lea, Flood 2014] of a state, as a number in [0, 1) with 53 random bits.
 double unit_random(std::uint64_t state) {
@@ -91,6 +92,7 @@ std::vector<std::string> generator_names() {
   for (const Stencil& s : stencils()) names.emplace_back(s.name);
   names.emplace_back(spe10);
   names.emplace_back(spe10_two_phase);
+  names.emplace_back(fem_flow);
   return names;
 }
 
@@ -181,9 +183,11 @@ CsrMatrix generate(const std::string& text) {
   if (!is_generator(text)) throw usage("not a generator");
   const std::string_view body = std::string_view(text).substr(prefix.size());
   const auto parts = split(body, ':');
+  const std::string_view arguments = body.substr(std::min(body.size(), parts[0].size() + 1));
+  if (parts[0] == fem_flow) return io::fem_flow_matrix(io::parse_fem_flow(arguments));
   if (parts[0] == spe10 || parts[0] == spe10_two_phase) {
     // File names may hold colons, and so only the comma divides them.
-    const auto files = split(body.substr(std::min(body.size(), parts[0].size() + 1)), ',');
+    const auto files = split(arguments, ',');
     if (files.size() != 2 || files[0].empty() || files[1].empty())
       throw usage("needs the files of Kx and Kz with one comma between them and none in their names");
     const io::Spe10Grid grid = io::read_spe10(std::string(files[0]), std::string(files[1]));

@@ -24,32 +24,43 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
-bool shown(double y, bool log_y) { return std::isfinite(y) && y < 1e300 && (!log_y || y > 0); }
+bool shown(double value, bool log) { return std::isfinite(value) && value < 1e300 && (!log || value > 0); }
+
+/// What holds for panel k: its own where the panels differ, else what is said for all.
+template <class All, class Own>
+All of_panel(const Own& own, std::size_t k, const All& all) {
+  return k < own.size() ? All(own[k]) : all;
+}
 
 /// Axes that gnuplot is to choose, but for bars, which are counts and stand on zero (log_y: below one), and where all
 /// points have one x or one y, of which gnuplot would complain.
-std::string ranges(const Picture& p, const std::vector<Curve>& panel, bool log_y) {
+std::string ranges(const Picture& p, const std::vector<Curve>& panel, bool log_x, bool log_y) {
   constexpr double huge = std::numeric_limits<double>::infinity();
   double left = huge, right = -huge, low = p.target > 0 ? p.target : huge, high = p.target > 0 ? p.target : -huge;
   for (const Curve& curve : panel)
     for (auto [x, y] : curve.points)
-      if (shown(y, log_y)) {
+      if (shown(x, log_x) && shown(y, log_y)) {
         left = std::min(left, x), right = std::max(right, x);
         low = std::min(low, y), high = std::max(high, y);
       }
-  std::string s = left == right ? fmt::format("set xrange [{}:{}]\n", left, left + 1) : "set xrange [*:*]\n";
+  std::string s = "set xrange [*:*]\n";
+  if (left == right) s = fmt::format("set xrange [{}:{}]\n", log_x ? left / 10 : left, log_x ? right * 10 : right + 1);
   if (p.steps) return s + fmt::format("set yrange [{}:*]\n", log_y ? 0.5 : 0.0);
   if (low == high)
     return s + fmt::format("set yrange [{}:{}]\n", log_y ? low / 10 : low - 1, log_y ? low * 10 : low + 1);
   return s + "set yrange [*:*]\n";
 }
 
-/// Room for bars from zero (log_y: below one), the groups' names below them, and the key above.
-std::string group_axes(const std::vector<std::string>& names, bool log_y) {
-  std::string s = fmt::format("set key above horizontal\nset xrange [-0.6:{}]\nset yrange [{}:*]\n",
-                              double(names.size()) - 0.4, log_y ? 0.5 : 0.0);
-  if (log_y) s += "set format y '%g'\n";
-  s += "set xtics (";
+constexpr std::size_t many_groups = 12;  // more have their names upright
+
+/// Room for bars from zero (log_y: below one) or for marks, the groups' names below them, upright where they are many,
+/// and the key above.
+std::string group_axes(const std::vector<std::string>& names, bool log_y, bool marks) {
+  std::string s = fmt::format("set key above horizontal\nset xrange [-0.6:{}]\n", double(names.size()) - 0.4);
+  if (!marks) s += fmt::format("set yrange [{}:*]\n", log_y ? 0.5 : 0.0);
+  if (!marks && log_y) s += "set format y '%g'\n";
+  s += fmt::format("set xtics {} noenhanced (",
+                   names.size() > many_groups ? "rotate by 90 right scale 0" : "norotate scale 1");
   for (std::size_t g = 0; g < names.size(); ++g) s += fmt::format("{}{} {}", g ? ", " : "", quoted(names[g]), g);
   return s + ")\n";
 }
@@ -69,7 +80,9 @@ void draw(const Picture& p, const std::string& path) {
   if (!gnuplot) throw Error("could not start gnuplot");
   std::string s;
   const int columns = std::max(1, p.columns), rows = std::max(1, (int(p.panels.size()) + columns - 1) / columns);
-  const int width = 800 * columns, height = 420 * rows + 40;
+  std::size_t names = 0;
+  for (const auto& group : p.groups) names = std::max(names, group.size());
+  const int width = std::max(800, 26 * int(names)) * columns, height = (names > many_groups ? 600 : 420) * rows + 40;
   // SVG in plain fonts; PNG at twice the size that it will be looked at.
   s += ends_with(path, ".svg")
            ? fmt::format("set terminal svg size {},{} dynamic font 'DejaVu Sans,13' background '#ffffff'\n", width,
@@ -80,32 +93,38 @@ void draw(const Picture& p, const std::string& path) {
   s += "set border 3 lc rgb '#606060'\nset tics nomirror textcolor rgb '#303030'\n";
   s += "set grid lc rgb '#e4e4e4' lt 1\nset key top right spacing 1.2 samplen 2\nset encoding utf8\n";
   const char* colours[] = {"#1965b0", "#dc050c", "#4eb265", "#f1932d", "#882e72", "#777777", "#7bafde", "#b17ba6"};
+  const int marks[] = {7, 8, 5, 12};  // filled circle, open triangle, filled square, open diamond
   for (std::size_t c = 0; c < std::size(colours); ++c)
     s += fmt::format("set linetype {} lc rgb '{}' lw 1.6\n", c + 1, colours[c]);
   if (p.panels.size() > 1) s += fmt::format("set multiplot layout {},{}\n", rows, columns);
   for (std::size_t k = 0; k < p.panels.size(); ++k) {
-    const bool log_y = k < p.panel_log_y.size() ? p.panel_log_y[k] : p.log_y;
-    s += log_y ? "set logscale y\nset format y '10^{%L}'\n" : "unset logscale y\nset format y\n";
-    s += ranges(p, p.panels[k], log_y);
-    const std::string title = k < p.panel_titles.size() ? p.panel_titles[k] : p.title;
-    s += fmt::format("set title {} noenhanced\nset xlabel {} noenhanced\nset ylabel {} noenhanced\n", quoted(title),
-                     quoted(p.x_label), quoted(p.y_label));
+    const bool log_x = p.log_x, log_y = of_panel(p.panel_log_y, k, p.log_y);
+    for (auto [axis, log] : {std::pair{'x', log_x}, {'y', log_y}})
+      s += log ? fmt::format("set logscale {0}\nset format {0} '10^{{%L}}'\n", axis)
+               : fmt::format("unset logscale {0}\nset format {0}\n", axis);
+    s += ranges(p, p.panels[k], log_x, log_y);
+    s += fmt::format("set title {} noenhanced\nset xlabel {} noenhanced\nset ylabel {} noenhanced\n",
+                     quoted(of_panel(p.panel_titles, k, p.title)), quoted(of_panel(p.panel_x_labels, k, p.x_label)),
+                     quoted(p.y_label));
     const bool grouped = k < p.groups.size() && !p.groups[k].empty();
     const double bar = 0.8 / double(std::max<std::size_t>(p.panels[k].size(), 1));
-    s += grouped ? group_axes(p.groups[k], log_y) + fmt::format("set boxwidth {}\n", bar)
-                 : "set key inside vertical\nset xtics autofreq\n";
+    s += grouped ? group_axes(p.groups[k], log_y, p.marks) + fmt::format("set boxwidth {}\n", bar)
+                 : fmt::format("set key {}\nset xtics autofreq norotate scale 1 enhanced\n",
+                               p.marks ? "above horizontal" : "inside vertical");
     std::string plot = "plot ";
     for (std::size_t c = 0; c < p.panels[k].size(); ++c) {
       const Curve& curve = p.panels[k][c];
       s += fmt::format("$data{}_{} << EOD\n", k, c);
       for (auto [x, y] : curve.points)
-        if (shown(y, log_y)) s += fmt::format("{:.9g} {:.9g}\n", grouped ? x + bar * (double(c) + 0.5) - 0.4 : x, y);
+        if (shown(x, log_x) && shown(y, log_y))
+          s += fmt::format("{:.9g} {:.9g}\n", grouped && !p.marks ? x + bar * (double(c) + 0.5) - 0.4 : x, y);
       s += "EOD\n";
-      const std::string look = grouped   ? fmt::format("boxes fs solid {} noborder", curve.dashed ? 0.4 : 0.9)
+      const std::string look = p.marks   ? fmt::format("points pt {} ps 1.4", marks[c % std::size(marks)])
+                               : grouped ? fmt::format("boxes fs solid {} noborder", curve.dashed ? 0.4 : 0.9)
                                : p.steps ? "fillsteps fs solid 0.6 noborder"
                                          : "lines";
       plot += fmt::format("{}$data{}_{} using 1:2 with {} lt {}{} {}", c ? ", " : "", k, c, look, c % 8 + 1,
-                          curve.dashed && !p.steps && !grouped ? " dt (9,9)" : "",
+                          curve.dashed && !p.steps && !p.marks && !grouped ? " dt (9,9)" : "",
                           curve.label.empty() ? "notitle" : fmt::format("title {} noenhanced", quoted(curve.label)));
     }
     if (p.target > 0)

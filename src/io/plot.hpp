@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures: curves and bars, drawn by gnuplot into PNG or SVG by the file's ending, and small ones as text for a
-// terminal. Where gnuplot is missing, picture() says so.
+// Pictures: curves, bars and scattered points, drawn by gnuplot into PNG or SVG by the file's ending, and small ones as
+// text for a terminal. Where gnuplot is missing, picture() says so.
 #pragma once
 
 #include <string>
@@ -17,14 +17,16 @@ struct Curve {
 
 struct Picture {
   std::string title, x_label, y_label;
-  bool log_y = false;
+  bool log_x = false, log_y = false;
   bool steps = false;  // bars side by side in place of lines
+  bool marks = false;  // a mark at each point in place of lines; with groups, above their names in place of bars
   double target = 0;   // a dashed line there, where positive
   std::string target_label;
   std::vector<std::vector<Curve>> panels;  // one panel each, row by row
   int columns = 1;                         // panels in a row
   std::vector<std::string> panel_titles;
-  std::vector<bool> panel_log_y;  // panel by panel, where log_y does not hold for all
+  std::vector<bool> panel_log_y;            // panel by panel, where log_y does not hold for all
+  std::vector<std::string> panel_x_labels;  // panel by panel, where x_label does not hold for all
   /// Panel by panel, where not empty: bars in groups in place of lines, a bar of each curve in a group. The names of
   /// the groups, at x = 0, 1, 2, ...
   std::vector<std::vector<std::string>> groups;

@@ -33,12 +33,12 @@ struct Criterion {
 struct Outcome {
   Status status = Status::max_iterations;
   int iterations = 0;
-  int outer_iterations = 0;  // goes of stages that refine
-  std::string precision;     // name of the last stage
+  int outer_iterations = 0;      // goes of stages that refine
+  std::string precision;         // name of the last stage
   std::int64_t values_lost = 0;  // entries that rounding made zero
-  double residual = 0;  // ||b - A x||_2, true
-  double rhs = 0;       // ||b||_2
-  double initial = 0;   // relative residual of the initial guess, in the criterion's norm
+  double residual = 0;           // ||b - A x||_2, true
+  double rhs = 0;                // ||b||_2
+  double initial = 0;            // relative residual of the initial guess, in the criterion's norm
   std::vector<double> history;
   std::vector<std::string> notes;
 };
@@ -67,9 +67,7 @@ class Driver {
     return run([&] { return std::exchange(stage, nullptr); }, A, b, x, criterion, monitor);
   }
 
-  std::size_t bytes() const {
-    return r_.bytes() + best_.bytes() + sums_.bytes() + feed_.bytes() + history_.bytes();
-  }
+  std::size_t bytes() const { return r_.bytes() + best_.bytes() + sums_.bytes() + feed_.bytes() + history_.bytes(); }
 
   // Parts of run(): public because nvcc takes kernels in public members only.
 
@@ -219,11 +217,11 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   Stage<Space, T>* stage = next();
   int goes = 0;  // of this stage
   // The next stage, from the best x. False where there is none.
-  const auto raise = [&](const std::string& why, bool limits) {
-    Stage<Space, T>* higher = next();
-    while (higher && higher->policy().only_limits && !limits) higher = next();
+  const auto raise = [&](const std::string& why) {
+    const std::string from = stage->policy().name;
+    Stage<Space, T>* higher = next();  // the stage may be gone now
     if (!higher) return false;
-    out.notes.push_back("precision raised from " + stage->policy().name + " to " + higher->policy().name + " after " +
+    out.notes.push_back("precision raised from " + from + " to " + higher->policy().name + " after " +
                         std::to_string(control.iteration) + " iterations: " + why);
     stage = higher;
     goes = 0;
@@ -265,17 +263,20 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     } else if (control.reason == Stop::interrupted) {
       finish(Status::interrupted);
     } else if (policy.refines) {
-      constexpr double no_gain = 0.5;
+      // A claim is false where the true residual is twice what the stage believes, and little was gained. Where it ran
+      // into its limit and its claim is true, no precision would have done more.
+      constexpr double no_gain = 0.5, false_claim = 2, grown = 1.01;
       const bool limits = control.reason == Stop::limit;
+      const double claimed = double(control.norm) / before;
       const double left = gain < 1 ? std::log(target / now.own) / std::log(gain) : 1e9;
       std::string why;
-      if (!finite || gain >= 1)
+      if (!finite || gain > grown)
         why = "the residual grew";
-      else if (gain > no_gain && !limits)
+      else if (gain > no_gain && (!limits || gain > false_claim * claimed))
         why = "its residual is not the true one";
-      else if (goes + left > policy.most_goes + 0.5)
-        why = limits ? "at this rate its iterations will not do" : "at this rate its refinements will not do";
-      if (!why.empty() && !raise(why, limits && gain < 1)) finish(limits ? Status::max_iterations : Status::stagnated);
+      else if (goes >= policy.most_goes || (!limits && goes + left > policy.most_goes + 0.5))
+        why = limits ? "its iterations did not do" : "at this rate its refinements will not do";
+      if (!why.empty() && !raise(why)) finish(limits ? Status::max_iterations : Status::stagnated);
       if (why.empty() && !limits) adapt(policy, asked_reduction, gain);
     } else if (control.reason == Stop::target) {
       // The recurrence was content and the true residual is not: begin anew from it, as long as that gains something.

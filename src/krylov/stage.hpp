@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stage: one way to improve x, in one precision. The driver (driver.hpp) goes from the true residual, again and again,
-// and takes the next stage where one gets no further. `Direct` runs a method in the driver's own precision. `Refinement`
-// solves A d = r in a lower one and adds d: iterative refinement with an inner Krylov method [Carson and Higham 2017;
-// Zheng, Kou and Zhang 2025, Algorithm 1 and Figure 1], A and M scaled by powers of two and rounded.
-// Cost of a refinement beside its inner iterations: 1 A in double, 6 words of 8 bytes a row.
+// A stage: one way to improve x, in one precision. The driver (driver.hpp) goes from the true residual, again and
+// again, and takes the next stage where one gets no further. `Direct` runs a method in the driver's own precision.
+// `Refinement` solves A d = r in a lower one and adds d: iterative refinement with an inner Krylov method [Carson and
+// Higham 2017; Zheng, Kou and Zhang 2025, Algorithm 1 and Figure 1], A and M scaled by powers of two and rounded. Cost
+// of a refinement beside its inner iterations: 1 A in double, 6 words of 8 bytes a row.
 #pragma once
 
 #include <cmath>
@@ -20,10 +20,9 @@ struct StagePolicy {
   std::string name;                                  // of its precision, for notes
   int most_inner = std::numeric_limits<int>::max();  // iterations of one go
   int most_goes = std::numeric_limits<int>::max();   // before the next stage has its turn
-  double floor = 0;         // no go is asked to reduce the residual by more than this; 0: for the target at once
-  double least_floor = 0;   // the floor follows what goes really reach, down to this; 0: it stays
-  bool only_limits = false; // the stage before in larger limits: left out where it failed for its precision
-  bool refines = false;     // in less than the driver's precision
+  double floor = 0;        // no go is asked to reduce the residual by more than this; 0: for the target at once
+  double least_floor = 0;  // the floor follows what goes really reach, down to this; 0: it stays
+  bool refines = false;    // in less than the driver's precision
 };
 
 template <class Space, class T>
@@ -31,8 +30,8 @@ class Stage {
  public:
   explicit Stage(StagePolicy policy) : policy_(std::move(policy)) {}
   virtual ~Stage() = default;
-  /// From x and its residual r = b - A x, of norm `two`, until control says stop; r is lost. control.target is a norm of
-  /// the residual; what the stage records is in the driver's units.
+  /// From x and its residual r = b - A x, of norm `two`, until control says stop; r is lost. control.target is a norm
+  /// of the residual; what the stage records is in the driver's units.
   virtual void go(const T* b, T* x, T* r, double two, Control<T>& control) = 0;
   virtual std::size_t bytes() const = 0;
   StagePolicy& policy() { return policy_; }
@@ -114,7 +113,11 @@ class Refinement final : public Stage<Space, T> {
     inner.history = control.history;
     inner.feed = control.feed;
     ex_.copy_in(control_, &inner, 1);
-    method_.iterate({A_, M_, b_low.data, d_low.data, r_low.data, false}, control_.scalar());
+    const System<Space, L> system{A_, M_, b_low.data, d_low.data, r_low.data, false};
+    if (std::exchange(begun_, true))
+      method_.resume(system, control_.scalar());
+    else
+      method_.iterate(system, control_.scalar());
     ex_.copy_out(&inner, control_, 1);
     control.iteration = inner.iteration;
     control.reason = inner.reason;
@@ -123,9 +126,7 @@ class Refinement final : public Stage<Space, T> {
     ex_.for_each(
         n_, KRILU_FN(Index i) { x[i] += T(norm() * (C ? C[i] : 1.0) * double(d_low[i])); });
   }
-  std::size_t bytes() const override {
-    return b_.bytes() + d_.bytes() + r_.bytes() + norm_.bytes() + control_.bytes();
-  }
+  std::size_t bytes() const override { return b_.bytes() + d_.bytes() + r_.bytes() + norm_.bytes() + control_.bytes(); }
 
  private:
   Space ex_;
@@ -137,6 +138,7 @@ class Refinement final : public Stage<Space, T> {
   exec::Array<L> b_, d_, r_;
   exec::Array<double> norm_;
   exec::Array<Control<L>> control_;
+  bool begun_ = false;
 };
 
 }  // namespace krilu::krylov

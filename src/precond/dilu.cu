@@ -5,19 +5,20 @@ namespace krilu::precond {
 
 namespace {
 
-/// Az of z = M^-1 r, where M = (E + L) E^-1 (E + U) has A's own triangles: (E + U) z = E y, with y what the forward
-/// sweep left, so that A z = E y + (D - E) z + L z, and U is not read again [after Eisenstat 1981]. A warp a slice.
-template <int count>
+/// As factors.cuh says. Az of z = M^-1 r, where M = (E + L) E^-1 (E + U) has A's own triangles: (E + U) z = E y, with y
+/// what the forward sweep left, so that A z = E y + (D - E) z + L z, and U is not read again [after Eisenstat 1981]. A
+/// warp a slice.
+template <int count, class T, class S>
 __global__ void __launch_bounds__(256)
-    product_after_sweeps(sparse::SlicedView<double> a, const double* rd, const double* y, const double* z, double* Az) {
+    product_after_sweeps_kernel(sparse::SlicedView<T, S> a, const T* rd, const T* y, const T* z, T* Az) {
   const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / 32);
   if (s >= a.pattern.slices) return;
   const int lane = int(threadIdx.x % 32);
   const sparse::Head head = sparse::load_head(a.pattern.lower, s, lane);
   const sparse::Lane l = sparse::open_lane(a.pattern.lower, head, lane);
-  double sum = 0;
+  T sum = 0;
   if (l.row >= 0 && l.sub == 0) {
-    const double e = 1 / __ldcs(rd + l.row), own = __ldg(z + l.row);
+    const T e = 1 / __ldcs(rd + l.row), own = __ldg(z + l.row);
     sum = e * (__ldcs(y + l.row) - own) + __ldcs(a.diagonal + l.row) * own;
   }
   sparse::add_triangle<count>(a.pattern.lower, a.lower, head.slice, l, lane, z, sum);
@@ -47,12 +48,32 @@ void Dilu<exec::Cuda, double>::apply(const sparse::Operator<exec::Cuda, double>&
   apply(r, z);
   // Strategies that wait have set y back by now; a shift makes M another matrix's.
   if (!runner_->blocks() || shifted_.size() > 0 || a_.pattern.slices == 0) return A.apply(z, Az);
-  const auto blocks = unsigned((std::int64_t(a_.pattern.slices) * 32 + 255) / 256);
-  if (pattern_->widest() <= 4)
-    product_after_sweeps<4><<<blocks, 256, 0, space_.stream()>>>(a_, rd_.data(), work_.data(), z, Az);
+  product_after_sweeps(space_, a_, pattern_->widest(), rd_.data(), work_.data(), z, Az);
+}
+
+template <>
+std::unique_ptr<Preconditioner<exec::Cuda, float>> Dilu<exec::Cuda, double>::rounded(
+    const sparse::Rounding& rounding, const std::shared_ptr<const sparse::RoundedMatrix>& a) const {
+  return rounded_form(a_.lower, a_.upper, rounding, a, true);
+}
+
+template <class T, class S>
+void product_after_sweeps(const exec::Cuda& space, const sparse::SlicedView<T, S>& a, Index widest, const T* rd,
+                          const T* y, const T* z, T* Az) {
+  const auto blocks = unsigned((std::int64_t(a.pattern.slices) * 32 + 255) / 256);
+  if (widest <= 4)
+    product_after_sweeps_kernel<4><<<blocks, 256, 0, space.stream()>>>(a, rd, y, z, Az);
   else
-    product_after_sweeps<3><<<blocks, 256, 0, space_.stream()>>>(a_, rd_.data(), work_.data(), z, Az);
+    product_after_sweeps_kernel<3><<<blocks, 256, 0, space.stream()>>>(a, rd, y, z, Az);
   exec::require_cuda(cudaGetLastError(), "launching a product");
 }
+#define KRILU_PRODUCT(T, S)                                                                                         \
+  template void product_after_sweeps(const exec::Cuda&, const sparse::SlicedView<T, S>&, Index, const T*, const T*, \
+                                     const T*, T*);
+KRILU_PRODUCT(double, double)
+KRILU_PRODUCT(float, float)
+KRILU_PRODUCT(float, Half)
+KRILU_PRODUCT(float, Bfloat16)
+#undef KRILU_PRODUCT
 
 }  // namespace krilu::precond

@@ -104,7 +104,8 @@ DiluForm<exec::Cuda, T>::DiluForm(const Context<exec::Cuda>& context,
       partner_(space_.template allocate<Offset>(std::size_t(pattern_->lower_entries()))),
       symmetric_(symmetric),
       name_(std::move(name)),
-      caller_row_(context.caller_row) {
+      caller_row_(context.caller_row),
+      strategy_(context.strategy) {
   if (pattern_->slices() == 0) return;
   const sparse::DeviceCsr& a = *context.matrix;
   const auto place = space_.template allocate<Offset>(std::size_t(a.nnz));
@@ -174,11 +175,24 @@ void DiluForm<exec::Cuda, T>::require_no_trouble() const {
 
 template <class T>
 void DiluForm<exec::Cuda, T>::solve(const T* lower, const T* upper, const T* r, T* z) const {
-  using triangular::Diagonal;
-  const sparse::SlicedPatternView p = pattern_->view();
-  triangular::Recurrence<T, Diagonal::reciprocal, true> forward{p.lower, lower, r, rd_.data(), work_.data()};
-  triangular::Recurrence<T, Diagonal::dilu, false> backward{p.upper, upper, work_.data(), rd_.data(), z};
-  runner_->both(forward, backward);
+  solve_dilu_form(*runner_, pattern_->view(), lower, upper, rd_.data(), r, work_.data(), z);
+}
+
+template <class T>
+std::unique_ptr<Preconditioner<exec::Cuda, float>> DiluForm<exec::Cuda, T>::rounded_form(
+    const T* lower, const T* upper, const sparse::Rounding& rounding,
+    const std::shared_ptr<const sparse::RoundedMatrix>& a, bool same) const {
+  return with_format(rounding.storage, [&](auto s) -> std::unique_ptr<Preconditioner<exec::Cuda, float>> {
+    using S = decltype(s);
+    using Matrix = sparse::RoundedMatrixOf<exec::Cuda, S>;
+    auto triangles = same ? std::dynamic_pointer_cast<const Matrix>(a) : nullptr;
+    const bool own = triangles != nullptr && shifted_.size() == 0;
+    if (!triangles)
+      triangles = std::make_shared<const Matrix>(
+          sparse::rounded_matrix<S>(space_, pattern_, {pattern_->view(), lower, nullptr, upper}, rounding));
+    return std::make_unique<RoundedForm<exec::Cuda, S>>(space_, runner_->shared_plan(), strategy_, std::move(triangles),
+                                                        rounded_reciprocals(space_, rd_, rounding), own);
+  });
 }
 
 template class DiluForm<exec::Cuda, double>;

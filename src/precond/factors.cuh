@@ -6,6 +6,7 @@
 #include "precond/elimination.cuh"
 #include "precond/factors.hpp"
 #include "precond/ilu0.hpp"
+#include "precond/jacobi.hpp"
 #include "triangular/runner.cuh"
 
 namespace krilu::precond {
@@ -52,6 +53,11 @@ class DiluForm<exec::Cuda, T> : public Preconditioner<exec::Cuda, T> {
   void require_no_trouble() const;
   /// (E + L) E^-1 (E + U) z = r.
   void solve(const T* lower, const T* upper, const T* r, T* z) const;
+  /// As on the host. `shifted`: M is of another matrix than A.
+  std::unique_ptr<Preconditioner<exec::Cuda, float>> rounded_form(const T* lower, const T* upper,
+                                                                  const sparse::Rounding& rounding,
+                                                                  const std::shared_ptr<const sparse::RoundedMatrix>& a,
+                                                                  bool same) const;
 
   exec::Cuda space_;
   std::shared_ptr<const sparse::SlicedPattern> pattern_;
@@ -64,6 +70,59 @@ class DiluForm<exec::Cuda, T> : public Preconditioner<exec::Cuda, T> {
  private:
   std::string name_;
   std::function<Index(Index)> caller_row_;
+  triangular::Strategy strategy_;
+};
+
+/// (E + L) E^-1 (E + U) z = r, y being what the forward sweep leaves.
+template <class T, class S>
+void solve_dilu_form(const triangular::WarpRunner& runner, const sparse::SlicedPatternView& p, const S* lower,
+                     const S* upper, const T* rd, const T* r, T* y, T* z) {
+  using triangular::Diagonal;
+  triangular::Recurrence<T, Diagonal::reciprocal, true, S> forward{p.lower, lower, r, rd, y};
+  triangular::Recurrence<T, Diagonal::dilu, false, S> backward{p.upper, upper, y, rd, z};
+  runner.both(forward, backward);
+}
+
+/// Az of z = M^-1 r, where M = (E + L) E^-1 (E + U) has A's own triangles, after solve_dilu_form in coloured blocks
+/// (dilu.cu).
+template <class T, class S>
+void product_after_sweeps(const exec::Cuda& space, const sparse::SlicedView<T, S>& a, Index widest, const T* rd,
+                          const T* y, const T* z, T* Az);
+
+template <class S>
+class RoundedForm<exec::Cuda, S> final : public Preconditioner<exec::Cuda, float> {
+ public:
+  using Matrix = sparse::RoundedMatrixOf<exec::Cuda, S>;
+  /// own: the triangles are those of A, with its diagonal, and M is A's.
+  RoundedForm(exec::Cuda space, std::shared_ptr<const schedule::Plan> plan, triangular::Strategy strategy,
+              std::shared_ptr<const Matrix> triangles, exec::Array<float> rd, bool own)
+      : space_(std::move(space)),
+        runner_(space_, std::move(plan), *triangles->matrix.pattern, strategy),
+        triangles_(std::move(triangles)),
+        rd_(std::move(rd)),
+        work_(space_.allocate<float>(rd_.size())),
+        own_(own) {}
+  void factor(const Values<exec::Cuda, float>&, double) override {}
+  void apply(const float* r, float* z) override {
+    const auto a = triangles_->matrix.view();
+    solve_dilu_form(runner_, a.pattern, a.lower, a.upper, rd_.data(), r, work_.data(), z);
+  }
+  void apply(const sparse::Operator<exec::Cuda, float>& A, const float* r, float* z, float* Az) override {
+    apply(r, z);
+    if (!own_ || !runner_.blocks() || triangles_->matrix.pattern->slices() == 0) return A.apply(z, Az);
+    product_after_sweeps(space_, triangles_->matrix.view(), triangles_->matrix.pattern->widest(), rd_.data(),
+                         work_.data(), z, Az);
+  }
+  std::optional<triangular::Report> triangular() const override { return runner_.report(); }
+  int trials_left() const override { return runner_.trials_left(); }
+  std::size_t bytes() const override { return triangles_->bytes() + rd_.bytes() + work_.bytes() + runner_.bytes(); }
+
+ private:
+  exec::Cuda space_;
+  triangular::WarpRunner runner_;
+  std::shared_ptr<const Matrix> triangles_;
+  exec::Array<float> rd_, work_;
+  bool own_;
 };
 
 }  // namespace krilu::precond

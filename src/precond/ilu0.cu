@@ -197,4 +197,10 @@ std::size_t Ilu0<exec::Cuda, double>::bytes() const {
          elimination_.where.bytes();
 }
 
+template <>
+std::unique_ptr<Preconditioner<exec::Cuda, float>> Ilu0<exec::Cuda, double>::rounded(
+    const sparse::Rounding& rounding, const std::shared_ptr<const sparse::RoundedMatrix>& a) const {
+  return this->rounded_form(lower_.data(), upper_.data(), rounding, a, false);
+}
+
 }  // namespace krilu::precond

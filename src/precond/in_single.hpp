@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rounded preconditioner for a method in double: z = C M^-1 R r by way of single precision, M being what was rounded.
-// Written once for all spaces. An application costs 24 bytes a row beside the preconditioner's own.
+// A rounded preconditioner for a method in double: z = (u C) M^-1 (R / u) r by way of single precision, M being what
+// was rounded and u what keeps R r within a float's range. Written once for all spaces. An application costs 24 bytes a
+// row beside the preconditioner's own.
 #pragma once
 
 #include <memory>
@@ -13,11 +14,13 @@ namespace krilu::precond {
 template <class Space>
 class InSingle final : public Preconditioner<Space, double> {
  public:
-  InSingle(Space space, std::size_t rows, Preconditioner<Space, float>& rounded, const double* row, const double* column)
+  InSingle(Space space, std::size_t rows, Preconditioner<Space, float>& rounded, const double* row,
+           const double* column, double unit)
       : space_(std::move(space)),
         rounded_(rounded),
         row_(row),
         column_(column),
+        unit_(unit),
         r_(space_.template allocate<float>(rows)),
         z_(space_.template allocate<float>(rows)) {}
   void factor(const Values<Space, double>&, double) override {}
@@ -25,11 +28,12 @@ class InSingle final : public Preconditioner<Space, double> {
   void apply(const double* r, double* z) override {
     const auto r_low = r_.view(), z_low = z_.view();
     const double *R = row_, *C = column_;
+    const double unit = unit_;
     space_.for_each(
-        r_.size(), KRILU_FN(Index i) { r_low[i] = float((R ? R[i] : 1.0) * r[i]); });
+        r_.size(), KRILU_FN(Index i) { r_low[i] = float((R ? R[i] / unit : 1.0) * r[i]); });
     rounded_.apply(r_low.data, z_low.data);
     space_.for_each(
-        r_.size(), KRILU_FN(Index i) { z[i] = (C ? C[i] : 1.0) * double(z_low[i]); });
+        r_.size(), KRILU_FN(Index i) { z[i] = (C ? C[i] * unit : 1.0) * double(z_low[i]); });
   }
   std::size_t bytes() const override { return r_.bytes() + z_.bytes(); }
 
@@ -37,6 +41,7 @@ class InSingle final : public Preconditioner<Space, double> {
   Space space_;
   Preconditioner<Space, float>& rounded_;
   const double *row_, *column_;
+  double unit_;
   exec::Array<float> r_, z_;
 };
 

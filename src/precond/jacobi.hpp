@@ -98,22 +98,12 @@ class None final : public Preconditioner<Space, T> {
     space_.for_each(
         rows_, KRILU_FN(Index i) { z[i] = r[i]; });
   }
-  /// Of R I C: M = I is scaled too.
+  /// None for the scaled system either: R C would be no better than I.
   std::unique_ptr<Preconditioner<Space, float>> rounded(
-      const sparse::Rounding& rounding, const std::shared_ptr<const sparse::RoundedMatrix>&) const override {
-    if (!rounding.row && !rounding.column) return std::make_unique<None<Space, float>>(space_, rows_);
-    auto one = space_.template allocate<T>(rows_);
-    fill_with_one(one);
-    return std::make_unique<Jacobi<Space, float>>(space_, rounded_reciprocals(space_, one, rounding));
+      const sparse::Rounding&, const std::shared_ptr<const sparse::RoundedMatrix>&) const override {
+    return std::make_unique<None<Space, float>>(space_, rows_);
   }
   std::size_t bytes() const override { return 0; }
-
-  /// Part of rounded(): public because nvcc takes kernels in public members only.
-  void fill_with_one(const exec::Array<T>& to) const {
-    const auto v = to.view();
-    space_.for_each(
-        rows_, KRILU_FN(Index i) { v[i] = 1; });
-  }
 
  private:
   Space space_;

@@ -122,6 +122,15 @@ std::unique_ptr<const sparse::Operator<exec::Cuda, double>> DeviceSystem::produc
   return std::make_unique<const sparse::SplitOperator<exec::Cuda, T>>(ex_, matrix_);
 }
 
+sparse::Rounded<exec::Cuda> DeviceSystem::rounded(const sparse::Rounding& rounding) const {
+  return with_format(rounding.storage, [&](auto s) -> sparse::Rounded<exec::Cuda> {
+    using S = decltype(s);
+    auto m = std::make_shared<const sparse::RoundedMatrixOf<exec::Cuda, S>>(
+        sparse::rounded_matrix<S>(ex_, pattern_, matrix_.view(), rounding));
+    return {m, std::make_unique<const sparse::SplitOperator<exec::Cuda, float, S>>(ex_, m->matrix)};
+  });
+}
+
 precond::Context<exec::Cuda> DeviceSystem::context(const CsrView& a, triangular::Strategy strategy) const {
   const auto caller_row = [ex = ex_, plan = plan_](Index i) {
     if (plan->layout->row.size() == 0) return i;

@@ -73,15 +73,9 @@ class EngineOn final : public Engine {
   Costs costs() override {
     enter();
     if (b_.size() == 0) return {};
+    if (stages_ && stages_->product()) return costs_of(*stages_->product(), *stages_->preconditioner());
     const std::unique_ptr<const sparse::Operator<Space, T>> A = system_.product();
-    ex_.clear(b_);
-    constexpr int enough = 50;  // applications for any chooser
-    for (int k = 0; k < enough && triangular() && !triangular()->settled; ++k) {
-      precond_->apply(b_.data(), x_.data());
-      ex_.synchronise();
-    }
-    return {milliseconds([&] { A->apply(b_.data(), x_.data()); }),
-            milliseconds([&] { precond_->apply(b_.data(), x_.data()); })};
+    return costs_of(*A, *precond_);
   }
 
   krylov::Outcome solve(std::span<const double> b, std::span<double> x, bool from_zero, Monitor& monitor) override {
@@ -97,7 +91,10 @@ class EngineOn final : public Engine {
     if (stages_) {
       ex_.rehearse(stages_->trials_left());
       stages_->begin(*A);
+      const std::string raised = stages_->raised();
       out = driver_->run([&] { return stages_->next(); }, *A, b_, x_, criterion, monitor);
+      if (!raised.empty())
+        out.notes.insert(out.notes.begin(), "begun in " + raised + ", to which an earlier solve was raised");
       out.values_lost = stages_->lost();
     } else {
       ex_.rehearse(precond_->trials_left());
@@ -123,6 +120,18 @@ class EngineOn final : public Engine {
   std::string preconditioner() const override { return precond_ ? precond_->description() : std::string(); }
 
  private:
+  /// In double, or in the precision of the inner solves.
+  template <class V>
+  Costs costs_of(const sparse::Operator<Space, V>& A, precond::Preconditioner<Space, V>& M) {
+    const auto r = ex_.template allocate<V>(b_.size()), z = ex_.template allocate<V>(b_.size());
+    ex_.clear(r);
+    constexpr int enough = 50;  // applications for any chooser
+    for (int k = 0; k < enough && M.triangular() && !M.triangular()->settled; ++k) {
+      M.apply(r.data(), z.data());
+      ex_.synchronise();
+    }
+    return {milliseconds([&] { A.apply(r.data(), z.data()); }), milliseconds([&] { M.apply(r.data(), z.data()); })};
+  }
   /// Of what f does, once it is warm.
   template <class F>
   double milliseconds(F f) const {

@@ -45,6 +45,8 @@ class Stages {
     stage_.reset();
     next_ = reached_;
   }
+  /// The precision that the next solve begins in, where an earlier one raised it; else empty.
+  std::string raised() const { return reached_ > 0 ? name_of(levels_[reached_]) : std::string(); }
   /// The next stage, null after the last.
   krylov::Stage<Space, double>* next();
 
@@ -60,7 +62,6 @@ class Stages {
   struct Level {
     Format basis, matrix, factors;
     int inner, goes;  // limits
-    bool only_limits;
   };
   std::vector<Level> ladder() const;
   std::string name_of(const Level& level) const;
@@ -71,6 +72,8 @@ class Stages {
   sparse::Rounding rounding(Format storage) const {
     return {storage, scaled_ ? row_.data() : nullptr, scaled_ ? column_.data() : nullptr, count_.data()};
   }
+  /// An inner solve's at least.
+  int basis_vectors() const { return std::max(options_.restart, is_refinement() ? levels_.front().inner : 0); }
   /// Makes what a level computes with, and lets go of what it does not need.
   void prepare(const Level& level);
   krylov::Method<Space, double>& method_in_double();
@@ -87,6 +90,7 @@ class Stages {
   const sparse::Operator<Space, double>* A_ = nullptr;
 
   bool scaled_ = false;
+  double unit_ = 1;  // of R's entries
   exec::Array<double> row_, column_;
   exec::Array<std::int64_t> count_;
   std::int64_t lost_ = 0;
@@ -96,7 +100,7 @@ class Stages {
   precond::Preconditioner<Space, float>* rounded_ = nullptr;
   std::unique_ptr<precond::InSingle<Space>> in_single_;
   std::unique_ptr<krylov::Method<Space, float>> low_;
-  std::pair<Format, int> low_is_{};  // its basis and restart
+  Format low_basis_ = Format::fp32;
   std::unique_ptr<krylov::Method<Space, double>> high_;
   std::unique_ptr<krylov::Stage<Space, double>> stage_;
 };
@@ -128,18 +132,17 @@ auto Stages<Space, System>::ladder() const -> std::vector<Level> {
   std::vector<Level> all;
   if (plan_.method != "fgmres") {
     const Format f32 = Format::fp32;
-    if (gmres && plan_.basis != f32) all.push_back({plan_.basis, asked, asked, inner, goes, false});
+    if (gmres && plan_.basis != f32) all.push_back({plan_.basis, asked, asked, inner, goes});
     if (asked != f32) {
-      all.push_back({f32, asked, asked, inner, goes, false});
-      all.push_back({f32, f32, asked, inner, goes, false});
+      all.push_back({f32, asked, asked, inner, goes});
+      all.push_back({f32, f32, asked, inner, goes});
     }
-    all.push_back({f32, f32, f32, inner, goes, false});
-    if (gmres && options_.restart > inner) all.push_back({f32, f32, f32, options_.restart, goes, true});
+    all.push_back({f32, f32, f32, inner, goes});
   }
   const int unlimited = std::numeric_limits<int>::max();
   if (plan_.precond != "none" && plan_.precond != "jacobi")
-    all.push_back({Format::fp64, Format::fp64, plan_.method == "fgmres" ? asked : Format::fp32, unlimited, goes, false});
-  all.push_back({Format::fp64, Format::fp64, Format::fp64, unlimited, unlimited, false});
+    all.push_back({Format::fp64, Format::fp64, plan_.method == "fgmres" ? asked : Format::fp32, unlimited, goes});
+  all.push_back({Format::fp64, Format::fp64, Format::fp64, unlimited, unlimited});
   return all;
 }
 
@@ -150,7 +153,6 @@ std::string Stages<Space, System>::name_of(const Level& l) const {
   std::string name = to_string(Precision{Format::fp32, l.factors});
   if (l.matrix != l.factors) name += " with its matrix in fp32";
   if (is_gmres() && l.basis != Format::fp32) name += std::string(" with its basis in ") + to_string(l.basis);
-  if (l.only_limits) name += " with " + std::to_string(l.inner) + " inner iterations";
   return name;
 }
 
@@ -160,7 +162,6 @@ krylov::StagePolicy Stages<Space, System>::policy_of(const Level& l) const {
   p.name = name_of(l);
   p.most_inner = l.inner;
   p.most_goes = l.goes;
-  p.only_limits = l.only_limits;
   p.refines = l.factors != Format::fp64;
   if (l.matrix == Format::fp64) return p;
   // The least reduction that a first go is asked for, and what may be asked of later ones: some digits short of the
@@ -197,6 +198,7 @@ void Stages<Space, System>::factor(const CsrView& a, const System& system, preco
   M_ = &M;
   const sparse::Scales scales = sparse::scales_for(exec::Host(ex_.threads()), a, plan_.precision.storage);
   scaled_ = !scales.row.empty();
+  unit_ = scales.typical_row;
   if (scaled_) {
     row_ = ex_.template allocate<double>(scales.row.size());
     column_ = ex_.template allocate<double>(scales.column.size());
@@ -217,13 +219,12 @@ void Stages<Space, System>::prepare(const Level& level) {
   if (level.matrix != Format::fp64) {
     if (!matrices_.contains(level.matrix)) matrices_[level.matrix] = system_->rounded(rounding(level.matrix));
     product_ = matrices_[level.matrix].product.get();
-    const std::pair<Format, int> wanted{level.basis, level.inner};
-    if (!low_ || (is_gmres() && low_is_ != wanted)) {
+    if (!low_ || (is_gmres() && low_basis_ != level.basis)) {
       low_.reset();
       low_ = with_format(level.basis, [&](auto b) {
-        return make_method<Space, float, decltype(b)>(ex_, plan_.method, rows_, level.inner);
+        return make_method<Space, float, decltype(b)>(ex_, plan_.method, rows_, basis_vectors());
       });
-      low_is_ = wanted;
+      low_basis_ = level.basis;
     }
   } else {
     low_.reset();
@@ -231,8 +232,7 @@ void Stages<Space, System>::prepare(const Level& level) {
   if (level.factors != Format::fp64) {
     if (!factors_.contains(level.factors)) {
       const auto a = matrices_.find(level.factors);
-      factors_[level.factors] =
-          M_->rounded(rounding(level.factors), a == matrices_.end() ? nullptr : a->second.matrix);
+      factors_[level.factors] = M_->rounded(rounding(level.factors), a == matrices_.end() ? nullptr : a->second.matrix);
     }
     rounded_ = factors_[level.factors].get();
   }
@@ -243,8 +243,7 @@ void Stages<Space, System>::prepare(const Level& level) {
 
 template <class Space, class System>
 krylov::Method<Space, double>& Stages<Space, System>::method_in_double() {
-  const int restart = std::max(options_.restart, is_refinement() ? levels_.front().inner : 0);
-  if (!high_) high_ = make_method<Space, double>(ex_, plan_.method, rows_, restart);
+  if (!high_) high_ = make_method<Space, double>(ex_, plan_.method, rows_, basis_vectors());
   return *high_;
 }
 
@@ -263,7 +262,7 @@ krylov::Stage<Space, double>* Stages<Space, System>::next() {
     precond::Preconditioner<Space, double>* M = M_;
     if (rounded_) {
       in_single_ =
-          std::make_unique<precond::InSingle<Space>>(ex_, std::size_t(rows_), *rounded_, r.row, r.column);
+          std::make_unique<precond::InSingle<Space>>(ex_, std::size_t(rows_), *rounded_, r.row, r.column, unit_);
       M = in_single_.get();
     }
     stage_ = std::make_unique<krylov::Direct<Space, double>>(ex_, policy_of(level), method_in_double(), *A_, *M);

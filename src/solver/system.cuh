@@ -32,6 +32,8 @@ class DeviceSystem {
   const sparse::SlicedMatrix<T>& matrix() const { return matrix_; }
   /// In HEC where that is stored, else over the slices.
   std::unique_ptr<const sparse::Operator<exec::Cuda, T>> product() const;
+  /// A scaled and rounded, scales in the solver's order.
+  sparse::Rounded<exec::Cuda> rounded(const sparse::Rounding& rounding) const;
   /// The format of products, where it is not the one that everything else reads.
   std::string format() const {
     return hec_ ? "hec, " + std::to_string(hec_->width()) + " entries wide" : std::string();

@@ -14,9 +14,7 @@ namespace {
 
 constexpr int none = std::numeric_limits<int>::min() / 4;  // of a row without an entry other than zero
 
-int exponent(double v) {
-  return v == 0 ? none : int(std::bit_cast<std::uint64_t>(v) >> 52 & 0x7ff) - 1023;
-}
+int exponent(double v) { return v == 0 ? none : int(std::bit_cast<std::uint64_t>(v) >> 52 & 0x7ff) - 1023; }
 
 void raise_to(int& to, int value) {
   const std::atomic_ref<int> shared(to);
@@ -64,7 +62,9 @@ Scales scales_for(const exec::Host& host, const CsrView& a, Format storage) {
     halve(row, row_most);
     halve(column, column_most);
   }
-  return {powers(row), powers(column)};
+  std::int64_t sum = 0;
+  for (int e : row) sum += e;
+  return {powers(row), powers(column), std::ldexp(1.0, int(sum / std::max<std::int64_t>(1, std::int64_t(n))))};
 }
 
 }  // namespace krilu::sparse

@@ -316,8 +316,8 @@ __global__ void gather(std::size_t n, const Offset* source, const double* values
 }
 
 /// A warp a slice. Rows of stencils go through one round of each triangle, and the rounds do not wait for each other.
-template <bool of_residual, int count, class T>
-__global__ void __launch_bounds__(256) product_kernel(SlicedView<T> a, const T* b, const T* x, T* y) {
+template <bool of_residual, int count, class T, class S>
+__global__ void __launch_bounds__(256) product_kernel(SlicedView<T, S> a, const T* b, const T* x, T* y) {
   const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / 32);
   if (s >= a.pattern.slices) return;
   const int lane = int(threadIdx.x % 32);
@@ -331,8 +331,8 @@ __global__ void __launch_bounds__(256) product_kernel(SlicedView<T> a, const T* 
   if (l.row >= 0 && l.sub == 0) y[l.row] = of_residual ? b[l.row] - sum : sum;
 }
 
-template <bool of_residual, class T>
-void product(const exec::Cuda& space, const SlicedView<T>& a, Index widest, const T* b, const T* x, T* y) {
+template <bool of_residual, class T, class S>
+void product(const exec::Cuda& space, const SlicedView<T, S>& a, Index widest, const T* b, const T* x, T* y) {
   if (a.pattern.slices == 0) return;
   const unsigned blocks = blocks_for(std::int64_t(a.pattern.slices) * 32);
   if (widest <= 3)
@@ -342,6 +342,48 @@ void product(const exec::Cuda& space, const SlicedView<T>& a, Index widest, cons
   else
     product_kernel<of_residual, 8><<<blocks, 256, 0, space.stream()>>>(a, b, x, y);
   launched("launching a product");
+}
+
+/// One triangle of one slice. missing: what rounding took from the lane's entries, in units of the diagonal.
+template <class S>
+__device__ double round_triangle(const SlicedTriangle& t, const double* from, S* to, Index s, int lane, const double* R,
+                                 const double* C, unsigned long long& gone) {
+  const Slice slice = load_slice(t.slice + s);
+  Lane l = open_lane(t, s, slice, lane);
+  double missing = 0;
+  for (int k = 0; k < slice.width(); ++k) {
+    const Offset at = step(l, k, lane);
+    if (k >= l.count) continue;
+    const Index stored = t.column[at], c = stored < 0 ? slice.row + ~stored : stored;
+    const double column = C ? C[c] : 1, scaled = (R ? R[l.row] : 1) * from[at] * column;
+    const S value = rounded<S>(scaled);
+    to[at] = value;
+    gone += from[at] != 0 && float(value) == 0;
+    if constexpr (sizeof(S) == 2) missing += (scaled - double(float(value))) / column;
+  }
+  return missing;
+}
+
+/// A warp a slice.
+template <class S>
+__global__ void round_kernel(SlicedView<double> a, Rounding rounding, S* lower, float* diagonal, S* upper) {
+  const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / 32);
+  if (s >= a.pattern.slices) return;
+  const int lane = int(threadIdx.x % 32);
+  const double *R = rounding.row, *C = rounding.column;
+  unsigned long long gone = 0;
+  double missing = 0;
+  if (lower) missing += round_triangle(a.pattern.lower, a.lower, lower, s, lane, R, C, gone);
+  if (upper) missing += round_triangle(a.pattern.upper, a.upper, upper, s, lane, R, C, gone);
+  const Lane l = open_lane(a.pattern.lower, s, load_slice(a.pattern.lower.slice + s), lane);
+  missing = sum_over_lanes(missing, l.lanes_log2);
+  if (diagonal && l.row >= 0 && l.sub == 0) {
+    const double column = C ? C[l.row] : 1, scaled = (R ? R[l.row] : 1) * a.diagonal[l.row] * column;
+    diagonal[l.row] = rounded<float>(scaled + missing * column);
+    gone += a.diagonal[l.row] != 0 && float(scaled) == 0;
+  }
+  for (int offset = 16; offset > 0; offset /= 2) gone += __shfl_down_sync(0xffffffffu, gone, offset);
+  if (lane == 0 && gone > 0 && rounding.lost) atomicAdd(reinterpret_cast<unsigned long long*>(rounding.lost), gone);
 }
 
 }  // namespace
@@ -362,17 +404,41 @@ void fill_values(const exec::Cuda& space, std::shared_ptr<const SlicedPattern> p
   m.pattern = std::move(pattern);
 }
 
-template <class T>
-void SplitOperator<exec::Cuda, T>::apply(const T* x, T* y) const {
-  product<false, T>(space_, a_, widest_, nullptr, x, y);
+template <class S>
+SlicedMatrix<float, S> rounded_matrix(const exec::Cuda& space, const std::shared_ptr<const SlicedPattern>& pattern,
+                                      const SlicedView<double>& a, const Rounding& rounding) {
+  SlicedMatrix<float, S> m;
+  m.pattern = pattern;
+  m.lower = space.allocate<S>(a.lower ? std::size_t(pattern->lower_entries()) : 0);
+  m.diagonal = space.allocate<float>(a.diagonal ? std::size_t(pattern->rows()) : 0);
+  m.upper = space.allocate<S>(a.upper ? std::size_t(pattern->upper_entries()) : 0);
+  if (a.pattern.slices > 0) {
+    round_kernel<<<blocks_for(std::int64_t(a.pattern.slices) * 32), 256, 0, space.stream()>>>(
+        a, rounding, m.lower.data(), m.diagonal.data(), m.upper.data());
+    launched("rounding a matrix");
+  }
+  return m;
 }
-template <class T>
-void SplitOperator<exec::Cuda, T>::residual(const T* b, const T* x, T* r) const {
-  product<true, T>(space_, a_, widest_, b, x, r);
+
+template <class T, class S>
+void SplitOperator<exec::Cuda, T, S>::apply(const T* x, T* y) const {
+  product<false, T, S>(space_, a_, widest_, nullptr, x, y);
+}
+template <class T, class S>
+void SplitOperator<exec::Cuda, T, S>::residual(const T* b, const T* x, T* r) const {
+  product<true, T, S>(space_, a_, widest_, b, x, r);
 }
 
 template void fill_values(const exec::Cuda&, std::shared_ptr<const SlicedPattern>, const double*,
                           SlicedMatrix<double>&);
 template class SplitOperator<exec::Cuda, double>;
+#define KRILU_ROUNDED(S)                                                                                         \
+  template class SplitOperator<exec::Cuda, float, S>;                                                            \
+  template SlicedMatrix<float, S> rounded_matrix(const exec::Cuda&, const std::shared_ptr<const SlicedPattern>&, \
+                                                 const SlicedView<double>&, const Rounding&);
+KRILU_ROUNDED(float)
+KRILU_ROUNDED(Half)
+KRILU_ROUNDED(Bfloat16)
+#undef KRILU_ROUNDED
 
 }  // namespace krilu::sparse

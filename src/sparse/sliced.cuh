@@ -45,12 +45,13 @@ struct SlicedPatternView {
   SlicedTriangle lower, upper;
   const std::uint8_t* inner = nullptr;  // each lane's step within its slice; null where rows of a slice are independent
 };
-template <class T>
+/// T: what is computed in, and the diagonal's type; S: what the triangles are stored in.
+template <class T, class S = T>
 struct SlicedView {
   SlicedPatternView pattern;
-  const T* lower = nullptr;
+  const S* lower = nullptr;
   const T* diagonal = nullptr;
-  const T* upper = nullptr;
+  const S* upper = nullptr;
 };
 
 /// How many lanes work on a row whose longer triangle has this many entries, as log2.
@@ -97,12 +98,14 @@ class SlicedPattern {
   exec::Array<std::uint8_t> lower_count_, upper_count_, inner_;
 };
 
-template <class T>
+template <class T, class S = T>
 struct SlicedMatrix {
   std::shared_ptr<const SlicedPattern> pattern;
-  exec::Array<T> lower, diagonal, upper;
+  exec::Array<S> lower;
+  exec::Array<T> diagonal;
+  exec::Array<S> upper;
 
-  SlicedView<T> view() const { return {pattern->view(), lower.data(), diagonal.data(), upper.data()}; }
+  SlicedView<T, S> view() const { return {pattern->view(), lower.data(), diagonal.data(), upper.data()}; }
   std::size_t bytes() const { return lower.bytes() + diagonal.bytes() + upper.bytes(); }
 };
 
@@ -111,19 +114,24 @@ template <class T>
 void fill_values(const exec::Cuda& space, std::shared_ptr<const SlicedPattern> pattern, const double* values,
                  SlicedMatrix<T>& m);
 
+/// What a has of triangles and diagonal, scaled and rounded as split.hpp's rounded_matrix does it.
+template <class S>
+SlicedMatrix<float, S> rounded_matrix(const exec::Cuda& space, const std::shared_ptr<const SlicedPattern>& pattern,
+                                      const SlicedView<double>& a, const Rounding& rounding);
+
 template <>
 struct Storage<exec::Cuda> {
   using Pattern = SlicedPattern;
-  template <class T>
-  using Matrix = SlicedMatrix<T>;
+  template <class T, class S = T>
+  using Matrix = SlicedMatrix<T, S>;
   template <class T>
   using View = SlicedView<T>;
 };
 
-template <class T>
-class SplitOperator<exec::Cuda, T> final : public Operator<exec::Cuda, T> {
+template <class T, class S>
+class SplitOperator<exec::Cuda, T, S> final : public Operator<exec::Cuda, T> {
  public:
-  SplitOperator(exec::Cuda space, const SlicedMatrix<T>& a)
+  SplitOperator(exec::Cuda space, const SlicedMatrix<T, S>& a)
       : space_(std::move(space)), a_(a.view()), widest_(a.pattern->widest()) {}
   Index rows() const override { return a_.pattern.rows; }
   void apply(const T* x, T* y) const override;
@@ -131,12 +139,24 @@ class SplitOperator<exec::Cuda, T> final : public Operator<exec::Cuda, T> {
 
  private:
   exec::Cuda space_;
-  SlicedView<T> a_;
+  SlicedView<T, S> a_;
   Index widest_;
 };
 
 #if defined(__CUDACC__)
 // --- how a warp reads a slice ------------------------------------------------------------------------------------
+
+/// A stored value that is read once, in the type that is computed in.
+template <class T, class S>
+__device__ __forceinline__ T streamed(const S* p) {
+  if constexpr (sizeof(S) == 2) {
+    S v;
+    v.bits = __ldcs(reinterpret_cast<const unsigned short*>(p));
+    return T(float(v));
+  } else {
+    return T(__ldcs(p));
+  }
+}
 
 /// What one lane has to do with a slice.
 struct Lane {
@@ -194,8 +214,8 @@ __device__ __forceinline__ T sum_over_lanes(T sum, int lanes_log2) {
   return sum;
 }
 /// Adds up a lane's part of one triangle. `count` entries are asked for before any is used.
-template <int count, class T>
-__device__ __forceinline__ void add_triangle(const SlicedTriangle& t, const T* value, const Slice& slice, Lane l,
+template <int count, class T, class S>
+__device__ __forceinline__ void add_triangle(const SlicedTriangle& t, const S* value, const Slice& slice, Lane l,
                                              int lane, const T* x, T& sum) {
   const auto add = [&](const auto& place) {
     for (int k = 0; k < slice.width(); k += count) {
@@ -206,7 +226,7 @@ __device__ __forceinline__ void add_triangle(const SlicedTriangle& t, const T* v
         const Offset at = place(k + j);
         const bool have = k + j < l.count;
         c[j] = have ? __ldcs(t.column + at) : ~0;
-        v[j] = have ? __ldcs(value + at) : T(0);
+        v[j] = have ? streamed<T>(value + at) : T(0);
       }
 #pragma unroll
       for (int j = 0; j < count; ++j)

@@ -194,6 +194,18 @@ template <int H, class T, class S>
 inline void accumulate(const PartPattern& part, const S* value, Index slice, const T* x, T* sum) {
   const auto add = [&](const auto* column, const T* from) {
     const Offset end = part.offset[slice + 1];
+    if constexpr (H == 1) {  // a row by itself: long ones are worth vectors of their own entries
+      Offset k = part.offset[slice];
+      constexpr Offset at_once = 8;
+      T lane[at_once] = {};
+      for (; k + at_once <= end; k += at_once)
+#pragma omp simd
+        for (Offset q = 0; q < at_once; ++q) lane[q] += T(value[k + q]) * from[Index(column[k + q])];
+      T rest = 0;
+      for (; k < end; ++k) rest += T(value[k]) * from[Index(column[k])];
+      sum[0] += ((lane[0] + lane[4]) + (lane[1] + lane[5])) + ((lane[2] + lane[6]) + (lane[3] + lane[7])) + rest;
+      return;
+    }
     for (Offset k = part.offset[slice]; k < end; k += H) {
 #pragma omp simd
       for (int q = 0; q < H; ++q) sum[q] += T(value[k + q]) * from[Index(column[k + q])];
@@ -233,8 +245,7 @@ template <class S, class Space>
 SplitMatrix<float, S> rounded_matrix(const Space& space, const std::shared_ptr<const SplitPattern>& pattern,
                                      const SplitView<double>& a, const Rounding& rounding,
                                      std::shared_ptr<const NarrowColumns> narrow) {
-  SplitMatrix<float, S> m{pattern,
-                          space.template allocate<S>(a.lower ? std::size_t(pattern->lower_entries()) : 0),
+  SplitMatrix<float, S> m{pattern, space.template allocate<S>(a.lower ? std::size_t(pattern->lower_entries()) : 0),
                           space.template allocate<float>(a.diagonal ? std::size_t(pattern->rows()) : 0),
                           space.template allocate<S>(a.upper ? std::size_t(pattern->upper_entries()) : 0),
                           std::move(narrow)};

@@ -13,28 +13,29 @@
 
 namespace krilu::triangular {
 
-template <class T, Diagonal of_form, bool of_lower>
+/// T: what is computed in; S: what the triangle is stored in.
+template <class T, Diagonal of_form, bool of_lower, class S = T>
 struct Recurrence {
   using Value = T;
   static constexpr Diagonal form = of_form;
   static constexpr bool lower = of_lower;
 
   sparse::SlicedTriangle triangle;
-  const T* value = nullptr;         // of this triangle
+  const S* value = nullptr;         // of this triangle
   const T* b = nullptr;             // may be the x of the sweep before
   const T* d = nullptr;             // unit and pivot have none
   T* x = nullptr;                   // not b, unless no strategy that waits is used
-  const T* mirror = nullptr;        // pivot: the other triangle's values,
+  const S* mirror = nullptr;        // pivot: the other triangle's values,
   const Offset* partner = nullptr;  //        and where each entry's partner stands there, or -1
   Index* zero_pivot = nullptr;      //        the first row whose pivot cannot be divided by
   T* next = nullptr;                // x of the sweep after this one: set to `awaited` where strategies wait
 
   /// t_ij, or t_ij t_ji for pivots.
   __device__ __forceinline__ T entry(Offset k) const {
-    T v = __ldcs(value + k);
+    T v = sparse::streamed<T>(value + k);
     if constexpr (form == Diagonal::pivot) {
       const Offset p = __ldcs(partner + k);
-      v *= p >= 0 ? __ldg(mirror + p) : T(0);
+      v *= p >= 0 ? T(mirror[p]) : T(0);
     }
     return v;
   }

@@ -8,9 +8,10 @@
 namespace krilu::triangular {
 
 namespace {
-__global__ void fill_kernel(std::size_t n, double* x) {
+template <class T>
+__global__ void fill_kernel(std::size_t n, T* x) {
   const std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < n) x[i] = Awaited<double>::pattern();
+  if (i < n) x[i] = Awaited<T>::pattern();
 }
 }  // namespace
 
@@ -98,11 +99,14 @@ unsigned WarpRunner::sync_free_blocks() const {
   return std::max(1u, std::min(most, (unsigned(slices) + per_block - 1) / per_block));
 }
 
-void WarpRunner::fill(double* x) const {
+template <class T>
+void WarpRunner::fill(T* x) const {
   const auto n = plan_->layout->place.size();
   if (n == 0) return;
   fill_kernel<<<unsigned((n + 255) / 256), 256, 0, space_.stream()>>>(n, x);
   exec::require_cuda(cudaGetLastError(), "preparing a triangular sweep");
 }
+template void WarpRunner::fill(double*) const;
+template void WarpRunner::fill(float*) const;
 
 }  // namespace krilu::triangular

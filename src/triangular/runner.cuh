@@ -56,7 +56,7 @@ class WarpRunner {
       return;
     }
     r.next = nullptr;
-    if (waits(current())) fill_awaited(r.x);
+    if (waits(current())) fill(r.x);
     run(current(), r);
   }
 
@@ -70,6 +70,7 @@ class WarpRunner {
   /// Rows in coloured blocks: one way to run them.
   bool blocks() const { return plan_->layout->blocks; }
   const schedule::Plan& plan() const { return *plan_; }
+  const std::shared_ptr<const schedule::Plan>& shared_plan() const { return plan_; }
   static bool waits(Strategy s) { return s != Strategy::level_set; }
 
   // --- for bodies of their own (factorisations) ---------------------------------------------------------------------
@@ -148,17 +149,14 @@ class WarpRunner {
   template <class F, class B>
   void arm(F& f, B& b, Strategy s) const {
     if (waits(s)) {
-      if (!armed_) fill_awaited(f.x);
+      if (!armed_) fill(f.x);
       f.next = b.x;
       b.next = f.x;
     }
     armed_ = waits(s);
   }
   template <class T>
-  void fill_awaited(T* x) const {
-    fill(x);
-  }
-  void fill(double* x) const;
+  void fill(T* x) const;
 
   template <class R>
   void run(Strategy s, R r) const {

@@ -21,6 +21,8 @@ struct Awaited<double> {
   static constexpr Bits bits = 0x7ff800006b72696cull;
 
   static __device__ __forceinline__ double pattern() { return __longlong_as_double(static_cast<long long>(bits)); }
+  /// A NaN that is not the awaited one.
+  static __device__ __forceinline__ double other() { return __longlong_as_double(0x7ff8000000000000ll); }
   static __device__ __forceinline__ bool is(double v) { return static_cast<Bits>(__double_as_longlong(v)) == bits; }
   /// Read and written past the first-level cache, where other multiprocessors see it.
   static __device__ __forceinline__ double load(const double* p) {
@@ -29,8 +31,26 @@ struct Awaited<double> {
     return v;
   }
   static __device__ __forceinline__ void store(double* p, double v) {
-    if (is(v)) v = __longlong_as_double(0x7ff8000000000000ll);
+    if (is(v)) v = other();
     asm volatile("st.relaxed.gpu.global.f64 [%0], %1;" : : "l"(p), "d"(v) : "memory");
+  }
+};
+
+template <>
+struct Awaited<float> {
+  static constexpr unsigned bits = 0x7fc06b72u;
+
+  static __device__ __forceinline__ float pattern() { return __uint_as_float(bits); }
+  static __device__ __forceinline__ float other() { return __uint_as_float(0x7fc00000u); }
+  static __device__ __forceinline__ bool is(float v) { return __float_as_uint(v) == bits; }
+  static __device__ __forceinline__ float load(const float* p) {
+    float v;
+    asm volatile("ld.relaxed.gpu.global.f32 %0, [%1];" : "=f"(v) : "l"(p) : "memory");
+    return v;
+  }
+  static __device__ __forceinline__ void store(float* p, float v) {
+    if (is(v)) v = other();
+    asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" : : "l"(p), "f"(v) : "memory");
   }
 };
 
@@ -93,7 +113,7 @@ struct WaitingInTile {
     await_cells(out, inside, [&](int j) { return tile[c[j] - first]; });
   }
   __device__ __forceinline__ void put(T* x, Index row, T v) const {
-    if (Awaited<T>::is(v)) v = __longlong_as_double(0x7ff8000000000000ll);
+    if (Awaited<T>::is(v)) v = Awaited<T>::other();
     tile[row - first] = v;
     Awaited<T>::store(x + row, v);
   }
