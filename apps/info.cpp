@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "commands.hpp"
 #include "io/plot.hpp"
 #include "io/report.hpp"
+#include "krilu/condition.hpp"
 #include "krilu/version.hpp"
 #include "schedule/levels.hpp"
 #include "sparse/csr.hpp"
@@ -23,6 +25,7 @@ namespace {
 struct InfoOptions {
   std::string matrix, json, plot;
   int threads = 0;
+  bool condition = false;
 };
 
 std::vector<Index> rows_per_level(const exec::Host& host, const CsrView& a, schedule::Triangle triangle) {
@@ -46,6 +49,12 @@ std::string level_sentence(const std::vector<Index>& rows) {
   return fmt::format("{} (rows in one: median {}, most {})", io::thousands(std::int64_t(rows.size())),
                      io::thousands(sorted[sorted.size() / 2]),
                      io::thousands(*std::max_element(rows.begin(), rows.end())));
+}
+
+std::string condition_sentence(const Condition& c) {
+  if (std::isinf(c.value)) return fmt::format("infinite: the matrix is singular ({})", c.by);
+  const std::string by = c.by.starts_with("SuperLU") ? "SuperLU" : c.by;  // without its version it fits a line
+  return fmt::format("{:.1e} in the infinity norm, estimated ({}, {} solves)", c.value, by, c.solves);
 }
 
 int run(const InfoOptions& o) {
@@ -108,12 +117,19 @@ int run(const InfoOptions& o) {
 
   if (square && a.rows > 0) {
     const exec::Host host(o.threads);
-    const StepLine step("analysing", true);
+    std::optional<StepLine> step;
+    step.emplace("analysing", true);
     const sparse::Symmetry symmetry = sparse::symmetry(a);
     const sparse::DiagonalFacts d = sparse::diagonal_facts(a);
     const Index band = sparse::bandwidth(a);
     const auto lower = rows_per_level(host, a, schedule::Triangle::lower);
     const auto upper = rows_per_level(host, a, schedule::Triangle::upper);
+    std::optional<Condition> condition;
+    if (o.condition) {
+      step.emplace("estimating the condition number", true);
+      condition = estimate_condition(a, ConditionNorm::infinity, o.threads);
+    }
+    step.reset();
     say("symmetry", !symmetry.pattern ? "neither pattern nor values"
                     : symmetry.values
                         ? "pattern and values"
@@ -124,6 +140,7 @@ int run(const InfoOptions& o) {
                     d.first_bad >= 0 ? fmt::format("; first missing or zero in row {}", d.first_bad + 1) : ""));
     say("dominance", fmt::format("{} of {} rows; least |a_ii| / sum |a_ij| {:.3g}", io::thousands(d.dominant_rows),
                                  io::thousands(a.rows), d.least_dominance));
+    if (condition) say("condition", condition_sentence(*condition));
     if (d.empty_rows) say("empty rows", fmt::format("{}, the first is row {}", d.empty_rows, d.first_empty + 1));
     say("bandwidth", io::thousands(band));
     say("levels below", level_sentence(lower));
@@ -139,6 +156,13 @@ int run(const InfoOptions& o) {
     j["dominant_rows"] = d.dominant_rows;
     if (std::isfinite(d.least_dominance)) j["least_dominance"] = d.least_dominance;
     j["empty_rows"] = d.empty_rows;
+    if (condition) {
+      const Condition& c = *condition;
+      j["condition"] = {{"norm", "infinity"}, {"singular", std::isinf(c.value)}};
+      if (!std::isinf(c.value)) j["condition"]["estimate"] = c.value;
+      j["condition"]["solves"] = c.solves;
+      j["condition"]["by"] = c.by;
+    }
     j["bandwidth"] = band;
     j["levels"] = {{"lower", lower.size()}, {"upper", upper.size()}};
     j["rows_per_level"] = {{"lower", lower}, {"upper", upper}};
@@ -156,6 +180,7 @@ int run(const InfoOptions& o) {
     }
   } else if (!square) {
     say("levels", "none: the matrix is not square");
+    if (o.condition) throw Error(fmt::format("{}: only a square matrix has a condition number", facts.name));
     if (!o.plot.empty()) throw Error(fmt::format("{}: only a square matrix has levels to draw", facts.name));
   }
   if (!o.json.empty()) io::write_json(o.json, j);
@@ -170,6 +195,7 @@ Run add_info(CLI::App& app) {
   auto o = std::make_shared<InfoOptions>();
   command.add_option("MATRIX", o->matrix, "Matrix Market file, plain or gzip, or a generator")->required();
   command.add_option("--json", o->json, "Write all of it here as JSON (- for standard output)");
+  command.add_flag("--condition", o->condition, "Estimate the condition number, which factors the matrix");
   command.add_option("--plot", o->plot, "Draw the rows of each level here (.png or .svg)");
   command.add_option("--threads", o->threads, "Threads [all]");
   return [o] { return run(*o); };

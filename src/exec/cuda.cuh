@@ -132,32 +132,43 @@ constexpr Index columns_at_once = 4;  // of reduce_columns, by a block: what the
 /// Columns from columns_at_once * blockIdx.y on of a reduce_columns; blocks without any leave at once.
 template <class F, class Close>
 __global__ void __launch_bounds__(block_threads)
-    reduce_columns_kernel(std::size_t n, Scalar<Index> count, F f, Close close, void* work, unsigned* arrived) {
-  using T = std::decay_t<decltype(f(Index{}, Index{}))>;
-  constexpr int N = columns_at_once;
-  const Index first = static_cast<Index>(blockIdx.y) * N, columns = count();
+    reduce_columns_kernel(std::size_t n, Scalar<Index> count, Index extra, F f, Close close, void* work,
+                          unsigned* arrived) {
+  using V = std::decay_t<decltype(f(Index{}, Index{}))>;
+  using T = typename SumTraits<V>::Value;
+  constexpr int C = columns_at_once, N = SumTraits<V>::count;
+  const Index first = static_cast<Index>(blockIdx.y) * C, columns = count() + extra;
   if (first >= columns) return;
-  T sum[N] = {};
+  T sum[C * N] = {};
   const std::size_t step = std::size_t(gridDim.x) * blockDim.x;
   std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (first + N <= columns) {
+  const auto add = [&](int c) {
+    const V v = f(static_cast<Index>(i), first + c);
+#pragma unroll
+    for (int k = 0; k < N; ++k) sum[c * N + k] += SumTraits<V>::get(v, k);
+  };
+  if (first + C <= columns) {
+#pragma unroll 4
     for (; i < n; i += step)
 #pragma unroll
-      for (int k = 0; k < N; ++k) sum[k] += f(static_cast<Index>(i), first + k);
+      for (int c = 0; c < C; ++c) add(c);
   } else {
     for (; i < n; i += step)
 #pragma unroll
-      for (int k = 0; k < N; ++k)
-        if (first + k < columns) sum[k] += f(static_cast<Index>(i), first + k);
+      for (int c = 0; c < C; ++c)
+        if (first + c < columns) add(c);
   }
   block_sum(sum);
-  T* const own = static_cast<T*>(work) + std::size_t(first) * gridDim.x;
+  T* const own = static_cast<T*>(work) + std::size_t(first) * N * gridDim.x;
   if (!arrive(sum, own, arrived + blockIdx.y, gridDim.x, blockIdx.x)) return;
   sum_partials(sum, own, gridDim.x);
   if (threadIdx.x == 0) {
     arrived[blockIdx.y] = 0;
-    for (int k = 0; k < N; ++k)
-      if (first + k < columns) close(first + k, sum[k]);
+    for (int c = 0; c < C && first + c < columns; ++c) {
+      V total;
+      for (int k = 0; k < N; ++k) reinterpret_cast<T*>(&total)[k] = sum[c * N + k];
+      close(first + c, total);
+    }
   }
 }
 
@@ -247,12 +258,14 @@ class Cuda {
     launched();
   }
   template <class F, class Close>
-  void reduce_columns(std::size_t n, Index most, Scalar<Index> count, F f, Close close) const {
+  void reduce_columns(std::size_t n, Index most, Scalar<Index> count, Index extra, F f, Close close) const {
     const unsigned blocks = reduction_grid(n);
-    const Index groups = (most + cuda::columns_at_once - 1) / cuda::columns_at_once;
-    cuda::reduce_columns_kernel<<<dim3(blocks, unsigned(groups)), cuda::block_threads, 0, stream()>>>(
-        n, count, f, close, scratch(std::size_t(blocks) * unsigned(groups * cuda::columns_at_once) * sizeof(double)),
-        counters(groups));
+    const unsigned groups = unsigned((most + cuda::columns_at_once - 1) / cuda::columns_at_once);
+    // Up to two sums a column: host code does not know what f returns.
+    cuda::reduce_columns_kernel<<<dim3(blocks, groups), cuda::block_threads, 0, stream()>>>(
+        n, count, extra, f, close,
+        scratch(2 * std::size_t(blocks) * groups * unsigned(cuda::columns_at_once) * sizeof(double)),
+        counters(Index(groups)));
     launched();
   }
 

@@ -78,8 +78,8 @@ class Emulated {
     enqueue([n, f, close](const Host& host) { host.reduce(n, f, close); });
   }
   template <class F, class Close>
-  void reduce_columns(std::size_t n, Index most, Scalar<Index> count, F f, Close close) const {
-    enqueue([n, most, count, f, close](const Host& host) { host.reduce_columns(n, most, count, f, close); });
+  void reduce_columns(std::size_t n, Index most, Scalar<Index> count, Index extra, F f, Close close) const {
+    enqueue([=](const Host& host) { host.reduce_columns(n, most, count, extra, f, close); });
   }
   template <class Body>
   void repeat_until(Scalar<int> stop, Body body, int at_once = 1) const {

@@ -138,51 +138,32 @@ class Host {
     close(total);
   }
 
-  /// close(j, sum over i of f(i, j)) for 0 <= j < count(), all columns in one pass over the rows. `most` bounds
-  /// count().
+  /// close(j, sum over i of f(i, j)) for 0 <= j < count() + extra, all columns in one pass over the rows. `most` bounds
+  /// their number. f returns a number or Sums<T, 2>.
   template <class F, class Close>
-  void reduce_columns(std::size_t n, Index most, Scalar<Index> count, F f, Close close) const {
-    using T = std::decay_t<decltype(f(Index{}, Index{}))>;
-    const Index columns = count();
+  void reduce_columns(std::size_t n, Index most, Scalar<Index> count, Index extra, F f, Close close) const {
+    using V = std::decay_t<decltype(f(Index{}, Index{}))>;
+    const Index columns = count() + extra;
     const std::size_t pieces = (n + block - 1) / block;
-    std::vector<T>& partial = partial_sums<T>(pieces * std::size_t(most));
+    std::vector<V>& partial = partial_sums<V>(pieces * std::size_t(most));
     for_each_range(n, [f, &partial, columns, most](Index begin, Index end) {
-      T* out = partial.data() + std::size_t(begin) / block * std::size_t(most);
+      V* out = partial.data() + std::size_t(begin) / block * std::size_t(most);
+      constexpr int last = SumTraits<V>::count - 1;
+      static_assert(last <= 1, "reduce_columns forms up to two sums a column");
       Index j = 0;
-      // Four at a time: what they share is read once, and no sum waits for itself. In lanes by hand: left to itself the
-      // compiler takes the four columns for the lanes of one vector.
-      constexpr Index lanes = 64 / sizeof(T);
       for (; j + 4 <= columns; j += 4) {
-        T s[4][lanes] = {};
-        Index i = begin;
-        for (; i + lanes <= end; i += lanes) {
-#pragma omp simd
-          for (Index q = 0; q < lanes; ++q) {
-            s[0][q] += f(i + q, j);
-            s[1][q] += f(i + q, j + 1);
-            s[2][q] += f(i + q, j + 2);
-            s[3][q] += f(i + q, j + 3);
-          }
-        }
-        for (Index k = 0; k < 4; ++k) {
-          T rest = 0;
-          for (Index l = i; l < end; ++l) rest += f(l, j + k);
-          for (Index width = lanes / 2; width > 0; width /= 2)
-            for (Index q = 0; q < width; ++q) s[k][q] += s[k][q + width];
-          out[j + k] = s[k][0] + rest;
-        }
+        sum_columns<4, 0>(f, begin, end, j, out);
+        if constexpr (last == 1) sum_columns<4, 1>(f, begin, end, j, out);
       }
       for (; j < columns; ++j) {
-        T s = 0;
-#pragma omp simd reduction(+ : s)
-        for (Index i = begin; i < end; ++i) s += f(i, j);
-        out[j] = s;
+        sum_columns<1, 0>(f, begin, end, j, out);
+        if constexpr (last == 1) sum_columns<1, 1>(f, begin, end, j, out);
       }
     });
     for (Index j = 0; j < columns; ++j) {
-      T s = 0;
-      for (std::size_t p = 0; p < pieces; ++p) s += partial[p * std::size_t(most) + std::size_t(j)];
-      close(j, s);
+      V total{};
+      for (std::size_t p = 0; p < pieces; ++p) add(total, partial[p * std::size_t(most) + std::size_t(j)]);
+      close(j, total);
     }
   }
 
@@ -249,6 +230,42 @@ class Host {
   run_pieces(const F& f, std::size_t n, std::size_t first, std::size_t last) {
     for (std::size_t p = first; p < last; ++p)
       f(static_cast<Index>(p * block), static_cast<Index>(std::min(n, (p + 1) * block)));
+  }
+  template <class V>
+  static void add(V& to, const V& v) {
+    for (int k = 0; k < SumTraits<V>::count; ++k)
+      reinterpret_cast<typename SumTraits<V>::Value*>(&to)[k] += SumTraits<V>::get(v, k);
+  }
+  /// Sum k of columns j .. j+C-1: what they share is read once, and no sum waits for itself. In lanes by hand, each sum by
+  /// name: left to itself the compiler takes the columns for the lanes of one vector. A second sum of the same columns
+  /// finds them in the first-level cache.
+  template <int C, int k, class F, class V>
+  static void sum_columns(const F& f, Index begin, Index end, Index j, V* out) {
+    using Traits = SumTraits<V>;
+    using T = typename Traits::Value;
+    constexpr Index lanes = 64 / sizeof(T);
+    const auto value = [&f](Index i, Index column) { return Traits::get(f(i, column), k); };
+    T s[lanes] = {}, t[lanes] = {}, u[lanes] = {}, v[lanes] = {};
+    Index i = begin;
+    for (; i + lanes <= end; i += lanes) {
+#pragma omp simd
+      for (Index q = 0; q < lanes; ++q) {
+        s[q] += value(i + q, j);
+        if constexpr (C == 4) {
+          t[q] += value(i + q, j + 1);
+          u[q] += value(i + q, j + 2);
+          v[q] += value(i + q, j + 3);
+        }
+      }
+    }
+    T* const sums[4] = {s, t, u, v};
+    for (int c = 0; c < C; ++c) {
+      T rest = 0;
+      for (Index l = i; l < end; ++l) rest += value(l, j + c);
+      for (Index width = lanes / 2; width > 0; width /= 2)
+        for (Index q = 0; q < width; ++q) sums[c][q] += sums[c][q + width];
+      reinterpret_cast<T*>(&out[j + c])[k] = sums[c][0] + rest;
+    }
   }
   template <class V>
   static std::vector<V>& partial_sums(std::size_t n) {

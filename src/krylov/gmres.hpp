@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // GMRES(m) and FGMRES(m), right-preconditioned [Saad and Schultz 1986; Saad 1993, 2003 Algorithms 9.5 and 9.6]. FGMRES
 // keeps M^-1 v_j, so that M may change from step to step, and needs no M to form x.
-// Orthogonalisation: classical Gram-Schmidt, all columns in one pass, once more where cancellation asks for it [Daniel,
-// Gragg, Kaufman, Stewart 1976]. Step j: 1 A, 1 M, and 2 (j + 1) + 9 words read or written a row, twice the first part
-// where it is repeated.
 //
-// The basis may be stored in less precision than is computed in (B): its vectors are then what was stored, so that x is
-// made of the very vectors that A was applied to [Aliaga, Anzt, Gruetzmacher, Quintana-Orti, Tomas 2022].
+// Orthogonalisation: classical Gram-Schmidt twice, the second time delayed to the next step, where it shares its passes
+// over the basis with the first of the next vector [Bielich, Langou, Thomas, Swirydowicz, Yamazaki, Boman 2022]. So A
+// is applied to a vector u that was projected once, and u = V a + nu v turns out afterwards: V takes v, and x is made
+// of V (a, nu) in u's place, so that nothing is lost. Once alone will not do: what it loses multiplies from step to
+// step, and costs three times the iterations on some systems. Step j: 1 A, 1 M, and 2 (j + 1) + 9 words a row.
+//
+// The basis may be stored in less precision than is computed in (B): a vector is then what was stored [Aliaga, Anzt,
+// Gruetzmacher, Quintana-Orti, Tomas 2022].
 //
 // resume() goes on from another residual of the same system and keeps what the basis has learnt, which refinement in
 // low precision lives on: it asks again and again, and to begin anew each time would cost more iterations than the
-// precision saves. The Givens rotations are applied to the basis itself, whose columns then are C = A M^-1 V R^-1 and
+// precision saves. The Givens rotations are applied to the basis itself, whose columns then are C = A M^-1 U R^-1 and
 // one more, which only x still needs; and the next basis grows from what C does not hold of r, orthogonal to C as well.
 // That is GCRO without truncation [de Sturler 1996], C being had for one pass over V.
 #pragma once
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "base/half.hpp"
@@ -34,15 +38,15 @@ class Gmres final : public Method<Space, T> {
         m_(restart),
         flexible_(flexible),
         v_(ex_.template allocate<B>(n_ * std::size_t(m_ + 1))),
-        z_(ex_.template allocate<B>(flexible ? n_ * std::size_t(m_) : 0)),
-        vj_(ex_.template allocate<T>(n_)),
-        zj_(ex_.template allocate<T>(n_)),
+        kept_(ex_.template allocate<B>(flexible ? n_ * std::size_t(m_) : 0)),
+        u_(ex_.template allocate<T>(n_)),
+        z_(ex_.template allocate<T>(n_)),
         w_(ex_.template allocate<T>(n_)),
-        // h: one column of coefficients; H: m columns of m + 1; Givens cosines and sines; g: the rotated right-hand
-        // side; y: the coefficients of x; numbers
-        small_(ex_.template allocate<T>(std::size_t((m_ + 1) * m_ + 5 * (m_ + 1) + 3))),
+        // H and S: m columns of m + 1; h: the newest column of H, not rotated; a, b: what u and w hold of the basis;
+        // Givens cosines and sines; g: the rotated right-hand side; y: the coefficients of x; numbers
+        small_(ex_.template allocate<T>(std::size_t(2 * (m_ + 1) * m_ + 7 * (m_ + 2) + numbers))),
         counters_(ex_.template allocate<Index>(std::size_t(3 + m_))),
-        flags_(ex_.template allocate<int>(std::size_t(5 + m_ + 1))) {
+        flags_(ex_.template allocate<int>(std::size_t(4 + m_ + 1))) {
     // Entries of a unit vector are about 1 / sqrt(n): fp16 keeps them times a power of two near sqrt(n).
     if constexpr (std::is_same_v<B, Half>) unit_ = T(std::exp2(std::floor(std::log2(double(n_) + 1) / 2)));
   }
@@ -52,214 +56,358 @@ class Gmres final : public Method<Space, T> {
   }
   void resume(const System<Space, T>& system, exec::Scalar<Control<T>> control) override { run(system, control, true); }
 
-  // Parts of the above: public because nvcc takes kernels in public members only.
+  // Parts of the above: public because nvcc takes kernels, and what they capture, in public members only.
+
+  /// What is small, where the vectors live.
+  struct Small {
+    Index m;
+    exec::View<T> H, S, h, a, b, cosine, sine, g, y;
+    exec::Scalar<T> beta, nu, own, before, claimed, g_before;  // beta: the unit of u; own: v's own coefficient
+    exec::Scalar<Index> j, columns, first;  // columns of H; basis vectors; columns whose rotations V has taken up
+    exec::View<Index> place;  // of each column of H: the basis vector that it is of, and its diagonal's row
+    exec::Scalar<int> stop, cycle_done, goes_on, exhausted;
+    exec::View<int> apart;  // basis vectors that nothing is made orthogonal to any more
+
+    // One thread of a GPU does what follows: several loads are on their way before the first is used, since each takes
+    // longer than what is done with it.
+    static constexpr Index at_once = 8;
+
+    /// The rotations of columns begin .. end-1, of one basis, on v, whose entry place[begin] comes first.
+    KRILU_INLINE void rotate(Index begin, Index end, T* v) const {
+      if (begin >= end) return;
+      T* at = v + place[begin];
+      T carried = *at;
+      for (Index k = begin; k < end; k += at_once) {
+        T c[at_once], s[at_once], lower[at_once];
+        for (Index q = 0; q < at_once; ++q) {
+          const bool have = k + q < end;
+          c[q] = have ? cosine[k + q] : T(1);
+          s[q] = have ? sine[k + q] : T(0);
+          lower[q] = have ? at[q + 1] : T(0);
+        }
+        for (Index q = 0; q < at_once && k + q < end; ++q) {
+          *at++ = c[q] * carried + s[q] * lower[q];
+          carried = c[q] * lower[q] - s[q] * carried;
+        }
+      }
+      *at = carried;
+    }
+    /// f(k, x_k, y_k) for k < n.
+    template <class F>
+    static KRILU_INLINE void for_pairs(Index n, const T* x, const T* y, const F& f) {
+      for (Index k = 0; k < n; k += at_once) {
+        T p[at_once], q[at_once];
+        for (Index l = 0; l < at_once; ++l) {
+          p[l] = k + l < n ? x[k + l] : T(0);
+          q[l] = k + l < n ? y[k + l] : T(0);
+        }
+        for (Index l = 0; l < at_once && k + l < n; ++l) f(k + l, p[l], q[l]);
+      }
+    }
+    /// Column k of H from h; |g| of the row below its diagonal is the norm of the residual.
+    KRILU_INLINE void rotate_column(Index k) const {
+      const Index p = place[k];
+      T* const column = H.data + k * (m + 1);
+      T size = 0;
+      for_pairs(p + 2, h.data, h.data, [&](Index i, T v, T) {
+        column[i] = v;
+        size += v * v;
+      });
+      rotate(first(), k, column);
+      T length = std::sqrt(column[p] * column[p] + column[p + 1] * column[p + 1]);
+      // Nothing new in this column, as of a singular matrix: it lowers no residual and takes no part in x.
+      if (h[p + 1] == T(0) && !(length > std::sqrt(size) * 8 * std::numeric_limits<T>::epsilon())) length = 0;
+      cosine[k] = length > T(0) ? column[p] / length : T(0);
+      sine[k] = length > T(0) ? column[p + 1] / length : T(1);
+      column[p] = length;
+      g[p] = g_before();
+      g[p + 1] = 0;
+      rotate(k, k + 1, g.data);
+    }
+    /// u = V a + nu v: what h, or g, was told of beta u is set right. Nothing is left of u where it was rounding only.
+    KRILU_INLINE void settle(T uu) const {
+      const Index K = columns();
+      const bool of_r = j() == first();
+      T* const told = of_r ? g.data : h.data;
+      const T size = beta();
+      T inside = 0;
+      for_pairs(K, a.data, told, [&](Index k, T ak, T v) {
+        inside += ak * ak;
+        told[k] = v + size * ak;
+      });
+      const T rest = uu - inside;
+      exhausted() = !(rest > 100 * std::numeric_limits<T>::epsilon() * uu);
+      nu() = exhausted() ? T(1) : std::sqrt(rest);
+      told[K] = exhausted() ? T(0) : size * nu();
+      if (!of_r) rotate_column(j() - 1);
+    }
+  };
 
   // Formatted by hand: the loop keeps the shape of the textbook's.
   // clang-format off
   void run(const System<Space, T>& system, exec::Scalar<Control<T>> control, bool resumes) {
     const auto& ex = ex_;
     const std::size_t n = n_;
-    const Index m = m_;
     const auto& A = system.A;
     auto& M = system.M;
-    const exec::View<T> x{system.x}, r{system.r}, vj = vj_.view(), zj = zj_.view(), w = w_.view();
-    const exec::View<B> V = v_.view(), Z = z_.view();
+    const exec::View<T> x{system.x}, r{system.r}, u = u_.view(), z = z_.view(), w = w_.view();
+    const exec::View<B> V = v_.view(), Z = kept_.view();
     const Small s = small();
-    const exec::View<T> H = s.H, h = s.h, cosine = s.cosine, sine = s.sine, g = s.g, y = s.y;
-    const exec::Scalar<T> beta = s.beta, before = s.before, claimed = s.claimed;
-    const exec::Scalar<Index> j = s.j, columns = s.columns, first = s.first;
-    const exec::View<Index> place = s.place;
-    const exec::View<int> apart = s.apart;
-    const exec::Scalar<int> stop = s.stop, cycle_done = s.cycle_done, again = s.again, goes_on = s.goes_on,
-                            exhausted = s.exhausted;
     const T unit = unit_, inverse = 1 / unit;  // of a basis vector v, unit v is stored
     const bool flexible = flexible_;
 
     ex.once(KRILU_FN() {
-      stop() = cycle_done() = 0;
-      claimed() = std::numeric_limits<T>::infinity();
-      if (!resumes) columns() = 0;
+      s.stop() = s.cycle_done() = 0;
+      s.claimed() = std::numeric_limits<T>::infinity();
+      if (!resumes) s.columns() = 0;
     });
     begin(r, control);
-    ex.repeat_until(stop, [&] {
-      ex.repeat_until(cycle_done, [&] {
-        // w = A M^-1 v_j
-        M.apply(A, vj.data, zj.data, w.data);
+    ex.repeat_until(s.stop, [&] {
+      ex.repeat_until(s.cycle_done, [&] {
+        // w = A M^-1 u
+        M.apply(A, u.data, z.data, w.data);
         if (flexible) {
-          ex.for_each(n, KRILU_FN(Index i) { Z.data[std::size_t(j()) * n + std::size_t(i)] = B(unit * zj[i]); });
+          ex.for_each(n, KRILU_FN(Index i) { Z.data[std::size_t(s.j()) * n + std::size_t(i)] = B(unit * z[i]); });
         }
-
-        // h_k = (w, v_k) for all k;  w = w - sum_k h_k v_k;  |w|
-        ex.reduce_columns(n, m + 1, columns,
-                          KRILU_FN(Index i, Index k) { return w[i] * T(V.data[std::size_t(k) * n + std::size_t(i)]); },
-                          KRILU_FN(Index k, T wv) { H[j() * (m + 1) + k] = h[k] = apart[k] ? T(0) : wv * inverse; });
-        add_columns(n, columns, h, -inverse, V, w);
-        ex.reduce(n, KRILU_FN(Index i) { return w[i] * w[i]; }, KRILU_FN(T ww) {
-          T projected = 0;
-          for (Index k = 0; k < columns(); ++k) projected += h[k] * h[k];
-          beta() = std::sqrt(ww);
-          before() = std::sqrt(ww + projected);
-          again() = ww < T(0.25) * (ww + projected);
+        // a = V^T u,  b = V^T w,  and so for u itself, which stands behind V
+        ex.reduce_columns(n, s.m + 1, s.columns, 1, KRILU_FN(Index i, Index k) {
+          const T v = T(V.data[std::size_t(k) * n + std::size_t(i)]);
+          return exec::Sums<T, 2>{{v * u[i], v * w[i]}};
+        }, KRILU_FN(Index k, exec::Sums<T, 2> sums) {
+          s.a[k] = s.apart[k] ? T(0) : sums[0] * inverse;
+          s.b[k] = s.apart[k] ? T(0) : sums[1] * inverse;
         });
-        // Once more where less than half of |w| is left; the coefficients add up. Classical Gram-Schmidt multiplies what
-        // it loses from step to step, and with it iterations: a tenth in place of a half took three times as many on
-        // some systems.
-        ex.when(again, [&] {
-          ex.reduce_columns(n, m + 1, columns,
-                            KRILU_FN(Index i, Index k) { return w[i] * T(V.data[std::size_t(k) * n + std::size_t(i)]); },
-                            KRILU_FN(Index k, T wv) {
-            h[k] = apart[k] ? T(0) : wv * inverse;
-            H[j() * (m + 1) + k] += h[k];
-          });
-          add_columns(n, columns, h, -inverse, V, w);
-          ex.reduce(n, KRILU_FN(Index i) { return w[i] * w[i]; }, KRILU_FN(T ww) { beta() = std::sqrt(ww); });
-        });
-
-        // Rotate the new column of H, and g with it: |g_{j+1}| is the norm of the residual.
+        // u = V a + nu v,  A M^-1 u = V b + c v + what w is to become
         ex.once(KRILU_FN() {
-          const Index k = j(), last = columns(), p = last - 1;  // v_p was multiplied
-          T* const column = H.data + k * (m + 1);
-          exhausted() = !(beta() > before() * std::numeric_limits<T>::epsilon());
-          column[last] = exhausted() ? T(0) : beta();
-          for (Index l = first(); l < k; ++l) rotate(cosine[l], sine[l], column + place[l]);
-          T length = std::sqrt(column[p] * column[p] + column[last] * column[last]);
-          // Nothing new in this column, as of a singular matrix: it lowers no residual and takes no part in x.
-          if (exhausted() && !(length > before() * 8 * std::numeric_limits<T>::epsilon())) length = 0;
-          cosine[k] = length > T(0) ? column[p] / length : T(0);
-          sine[k] = length > T(0) ? column[last] / length : T(1);
-          column[p] = length;
-          place[k] = p;
-          g[last] = 0;
-          rotate(cosine[k], sine[k], g.data + p);
-          const T norm = g[last] < 0 ? -g[last] : g[last];
-          claimed() = norm;
-          stop() = control().record(norm);
-          if (exhausted() && !stop() && length == T(0)) stop() = control().stop(Stop::breakdown);
-          cycle_done() = stop() || exhausted() || last == m;
-          if (exhausted()) beta() = 1;
-          apart[last] = 0;
-          j() = k + 1;
-          columns() = last + 1;
+          const Index K = s.columns();
+          const T uu = s.a[K], uw = s.b[K];
+          s.settle(uu);
+          if (s.exhausted()) {
+            s.cycle_done() = 1;
+            return;
+          }
+          T ab = 0, bb = 0;
+          T* const row_of_S = s.S.data + s.j() * (s.m + 1);
+          Small::for_pairs(K, s.a.data, s.b.data, [&](Index k, T ak, T bk) {
+            ab += ak * bk;
+            bb += bk * bk;
+            s.h[k] = bk;
+            row_of_S[k] = ak;
+          });
+          s.h[K] = s.own() = (uw - ab) / s.nu();
+          row_of_S[K] = s.nu();
+          // The next u is kept near the size of a unit vector.
+          s.before() = bb + s.own() * s.own();
+          s.beta() = std::sqrt(s.before());
+          if (!(s.beta() > T(0))) s.beta() = 1;
         });
-        // v_{j+1} = w / |w|
-        ex.for_each(n, KRILU_FN(Index i) {
-          B& v = V.data[std::size_t(columns() - 1) * n + std::size_t(i)];
-          v = B(unit * (w[i] / beta()));
-          vj[i] = T(v) * inverse;
+        // v = (u - V a) / nu,  beta u = w - V b - c v, the next one
+        advance(true);
+        // |u|, and with it the newest column of H
+        ex.reduce(n, KRILU_FN(Index i) { return u[i] * u[i]; }, KRILU_FN(T uu) {
+          if (s.exhausted()) return;
+          const Index k = s.j(), K = s.columns();
+          const T ww = s.beta() * s.beta() * uu;
+          const T before = ww + s.before();
+          s.exhausted() = !(ww > before * std::numeric_limits<T>::epsilon() * std::numeric_limits<T>::epsilon());
+          s.h[K + 1] = s.exhausted() ? T(0) : std::sqrt(ww);
+          s.place[k] = K;
+          s.g_before() = s.g[K];
+          s.rotate_column(k);
+          const T norm = s.g[K + 1] < 0 ? -s.g[K + 1] : s.g[K + 1];
+          s.claimed() = norm;
+          s.j() = k + 1;
+          s.columns() = K + 1;
+          s.apart[K + 1] = 0;
+          s.stop() = control().record(norm);
+          if (s.exhausted() && !s.stop() && s.H[k * (s.m + 1) + K] == T(0)) s.stop() = control().stop(Stop::breakdown);
+          s.cycle_done() = s.stop() || s.exhausted() || K + 1 == s.m;
         });
       });
 
-      // H y = g, and in h the same as coefficients of the basis as it stands now
+      // H y = g;  S y, coefficients of V as it stands now, in h
       ex.once(KRILU_FN() {
-        for (Index k = 0; k < columns(); ++k) h[k] = 0;
-        for (Index k = j(); k-- > 0;) {
-          T sum = g[place[k]];
-          for (Index l = k + 1; l < j(); ++l) sum -= H[l * (m + 1) + place[k]] * y[l];
-          const T pivot = H[k * (m + 1) + place[k]];
-          y[k] = pivot != T(0) ? sum / pivot : T(0);
-          if (!(y[k] - y[k] == T(0))) y[k] = 0;
-          h[place[k]] = y[k];
+        for (Index k = 0; k <= s.columns(); ++k) s.b[k] = 0;
+        for (Index k = s.j(); k-- > 0;) {
+          const Index p = s.place[k];
+          T sum = s.g[p];
+          for (Index l = k + 1; l < s.j(); ++l) sum -= s.H[l * (s.m + 1) + p] * s.y[l];
+          const T pivot = s.H[k * (s.m + 1) + p];
+          s.y[k] = pivot != T(0) ? sum / pivot : T(0);
+          if (!(s.y[k] - s.y[k] == T(0))) s.y[k] = 0;
         }
-        for (Index k = 0; k < first(); ++k) rotate(cosine[k], sine[k], h.data + place[k]);
-        goes_on() = !stop();
+        for (Index begin = 0; begin < s.j();) {  // basis by basis, since V has taken up the rotations of all but the last
+          Index end = begin;
+          do {
+            for (Index i = 0; i <= s.place[end]; ++i) s.b[i] += s.y[end] * s.S[end * (s.m + 1) + i];
+            ++end;
+          } while (end < s.j() && end != s.first() && s.place[end] == s.place[end - 1] + 1);
+          s.rotate(begin, end < s.first() ? end : s.first(), s.b.data);
+          begin = end;
+        }
+        s.goes_on() = !s.stop();
       });
-      // x = x + Z y, or x + M^-1 V y
+      // x = x + Z y, or x + M^-1 V S y
       if (flexible) {
-        add_columns(n, j, y, inverse, Z, x);
+        add_columns(n, s.j, s.y, inverse, Z, x);
       } else {
         ex.for_each(n, KRILU_FN(Index i) { w[i] = 0; });
-        add_columns(n, columns, h, inverse, V, w);
-        M.apply(w.data, zj.data);
-        ex.for_each(n, KRILU_FN(Index i) { x[i] += zj[i]; });
+        add_columns(n, s.columns, s.b, inverse, V, w);
+        M.apply(w.data, z.data);
+        ex.for_each(n, KRILU_FN(Index i) { x[i] += z[i]; });
       }
-      ex.when(goes_on, [&] {
+      ex.when(s.goes_on, [&] {
         A.residual(system.b, x.data, r.data);
         ex.once(KRILU_FN() {
-          columns() = 0;
-          cycle_done() = 0;
+          s.columns() = 0;
+          s.cycle_done() = 0;
         });
         begin(r, control);
       });
     });
   }
 
-  /// v_j, the vector to multiply next: r, or, where there is a basis already, what C does not hold of it. g: r in the
+  /// u, the vector to multiply next: r, or, where there is a basis already, what C does not hold of it. g: r in the
   /// basis. The basis is begun anew where it is full or used up.
   void begin(exec::View<T> r, exec::Scalar<Control<T>> control) {
     const std::size_t n = n_;
-    const Index m = m_;
     const Small s = small();
-    const exec::View<T> cosine = s.cosine, sine = s.sine, g = s.g;
-    const exec::Scalar<T> beta = s.beta, claimed = s.claimed;
-    const exec::Scalar<Index> j = s.j, columns = s.columns, first = s.first;
-    const exec::View<Index> place = s.place;
-    const exec::View<int> apart = s.apart;
-    const exec::Scalar<int> stop = s.stop, cycle_done = s.cycle_done, exhausted = s.exhausted;
-    const exec::View<T> vj = vj_.view();
+    const exec::View<T> u = u_.view();
     const exec::View<B> V = v_.view();
     const T unit = unit_, inverse = 1 / unit;
 
+    // The last vector of the basis that is there is settled and joins it.
     ex_.once(KRILU_FN() {
-      if (columns() == 0 || columns() >= m || exhausted()) columns() = j() = first() = 0;
-      exhausted() = 0;
-      if (columns() > 0) apart[columns() - 1] = 1;
+      if (s.columns() == 0 || s.columns() + 2 >= s.m || s.exhausted()) s.columns() = s.j() = s.first() = 0;
+    });
+    ex_.reduce_columns(n, s.m + 1, s.columns, 0,
+                       KRILU_FN(Index i, Index k) { return u[i] * T(V.data[std::size_t(k) * n + std::size_t(i)]); },
+                       KRILU_FN(Index k, T uv) { s.a[k] = s.apart[k] ? T(0) : uv * inverse; });
+    ex_.reduce(n, KRILU_FN(Index i) { return s.columns() > 0 ? u[i] * u[i] : T(0); }, KRILU_FN(T uu) {
+      s.exhausted() = 0;
+      if (s.columns() == 0) return;
+      s.settle(uu);
+      if (s.exhausted()) s.columns() = s.j() = s.first() = 0;
+    });
+    advance(false);
+    ex_.once(KRILU_FN() {
+      if (s.columns() > 0) s.apart[s.columns()++] = 1;
     });
     // V = V Q, Q being the rotations since the last time
     ex_.for_each_range(n, KRILU_FN(Index begin, Index end) {
-      if (end - begin == 1 && first() < j()) {  // a GPU's thread: what goes from column to column stays in it
-        B* v = V.data + std::size_t(place[first()]) * n + std::size_t(begin);
-        T u = T(*v);
-        for (Index k = first(); k < j(); ++k, v += n) {
-          const T c = cosine[k], d = sine[k], l = T(v[n]);
-          *v = B(c * u + d * l);
-          u = c * l - d * u;
+      if (end - begin == 1 && s.first() < s.j()) {  // a GPU's thread: what goes from column to column stays in it
+        B* v = V.data + std::size_t(s.place[s.first()]) * n + std::size_t(begin);
+        T upper = T(*v);
+        for (Index k = s.first(); k < s.j(); ++k, v += n) {
+          const T c = s.cosine[k], d = s.sine[k], lower = T(v[n]);
+          *v = B(c * upper + d * lower);
+          upper = c * lower - d * upper;
         }
-        *v = B(u);
+        *v = B(upper);
         return;
       }
-      for (Index k = first(); k < j(); ++k) {
-        B *const upper = V.data + std::size_t(place[k]) * n, *const lower = upper + n;
-        const T c = cosine[k], d = sine[k];
+      for (Index k = s.first(); k < s.j(); ++k) {
+        B *const upper = V.data + std::size_t(s.place[k]) * n, *const lower = upper + n;
+        const T c = s.cosine[k], d = s.sine[k];
 #pragma omp simd
         for (Index i = begin; i < end; ++i) {
-          const T u = T(upper[i]), l = T(lower[i]);
-          upper[i] = B(c * u + d * l);
-          lower[i] = B(c * l - d * u);
+          const T above = T(upper[i]), below = T(lower[i]);
+          upper[i] = B(c * above + d * below);
+          lower[i] = B(c * below - d * above);
         }
       }
     });
     // g_k = (r, v_k),  r = r - sum_k g_k v_k,  |r|
-    ex_.reduce_columns(n, m + 1, columns,
+    ex_.reduce_columns(n, s.m + 1, s.columns, 0,
                        KRILU_FN(Index i, Index k) { return r[i] * T(V.data[std::size_t(k) * n + std::size_t(i)]); },
-                       KRILU_FN(Index k, T rv) { g[k] = apart[k] ? T(0) : rv * inverse; });
-    add_columns(n, columns, g, -inverse, V, r);
+                       KRILU_FN(Index k, T rv) { s.g[k] = s.apart[k] ? T(0) : rv * inverse; });
+    add_columns(n, s.columns, s.g, -inverse, V, r);
     ex_.reduce(n, KRILU_FN(Index i) { return r[i] * r[i]; }, KRILU_FN(T rr) {
-      first() = j();
-      beta() = std::sqrt(rr);
-      if (!(beta() > T(0)) || !(beta() - beta() == T(0))) {
-        beta() = 1;
-        columns() = j() = first() = 0;
-        cycle_done() = stop() = control().stop(Stop::breakdown);
-      } else if (beta() > 10 * claimed()) {
+      s.first() = s.j();
+      s.exhausted() = 0;
+      s.beta() = std::sqrt(rr);
+      if (!(s.beta() > T(0)) || !(s.beta() - s.beta() == T(0))) {
+        s.beta() = 1;
+        s.columns() = s.j() = s.first() = 0;
+        s.cycle_done() = s.stop() = control().stop(Stop::breakdown);
+      } else if (s.beta() > 10 * s.claimed()) {
         // The residual is not what the last cycle made of it: rounding allows no more. The driver looks at it.
-        columns() = j() = first() = 0;
-        cycle_done() = stop() = control().stop(Stop::target);
+        s.columns() = s.j() = s.first() = 0;
+        s.cycle_done() = s.stop() = control().stop(Stop::target);
       }
-      g[columns()] = stop() ? T(0) : beta();
-      apart[columns()] = 0;
-      ++columns();
+      s.apart[s.columns()] = 0;
     });
-    // v_j = r / |r|
+    // u = r / |r|
     ex_.for_each(n, KRILU_FN(Index i) {
-      B& v = V.data[std::size_t(columns() - 1) * n + std::size_t(i)];
-      v = B(unit * (r[i] / beta()));
-      vj[i] = T(v) * inverse;
+      B& v = V.data[std::size_t(s.columns()) * n + std::size_t(i)];
+      v = B(unit * (r[i] / s.beta()));
+      u[i] = T(v) * inverse;
+    });
+  }
+
+  /// v = (u - V a) / nu behind V, and, where `on`, the next u = (w - V b - c v) / beta behind v.
+  void advance(bool on) {
+    const std::size_t n = n_;
+    const Small s = small();
+    const exec::View<T> u = u_.view(), w = w_.view();
+    const exec::View<B> V = v_.view();
+    const T unit = unit_, inverse = 1 / unit;
+    ex_.for_each_range(n, KRILU_FN(Index begin, Index end) {
+      const Index K = s.columns();
+      if (s.exhausted() || (!on && K == 0)) return;
+      const B* v = V.data;
+      if (end - begin == 1) {  // a GPU's thread
+        v += begin;
+        T au = 0, bw = 0;
+        for (Index k = 0; k < K; ++k, v += n) {
+          const T value = T(*v);
+          au += s.a[k] * value;
+          if (on) bw += s.b[k] * value;
+        }
+        u[begin] -= au * inverse;
+        if (on) w[begin] -= bw * inverse;
+      } else {
+        Index k = 0;
+        for (; k + 2 <= K; k += 2, v += 2 * n) {
+          const T a0 = s.a[k] * inverse, a1 = s.a[k + 1] * inverse, b0 = s.b[k] * inverse, b1 = s.b[k + 1] * inverse;
+          const B *v0 = v, *v1 = v + n;
+          if (on) {
+#pragma omp simd
+            for (Index i = begin; i < end; ++i) {
+              const T p = T(v0[i]), q = T(v1[i]);
+              u[i] -= a0 * p + a1 * q;
+              w[i] -= b0 * p + b1 * q;
+            }
+          } else {
+#pragma omp simd
+            for (Index i = begin; i < end; ++i) u[i] -= a0 * T(v0[i]) + a1 * T(v1[i]);
+          }
+        }
+        for (; k < K; ++k, v += n) {
+          const T ak = s.a[k] * inverse, bk = on ? s.b[k] * inverse : T(0);
+#pragma omp simd
+          for (Index i = begin; i < end; ++i) {
+            u[i] -= ak * T(v[i]);
+            if (on) w[i] -= bk * T(v[i]);
+          }
+        }
+      }
+      B *const settled = V.data + std::size_t(K) * n, *const next = settled + n;
+      const T scale = 1 / s.nu(), c = s.own(), unit_of_u = unit / s.beta();
+#pragma omp simd
+      for (Index i = begin; i < end; ++i) {
+        const T value = u[i] * scale;
+        settled[i] = B(unit * value);
+        if (!on) continue;
+        next[i] = B(unit_of_u * (w[i] - c * value));
+        u[i] = T(next[i]) * inverse;
+      }
     });
   }
   // clang-format on
 
   std::size_t bytes() const override {
-    return v_.bytes() + z_.bytes() + vj_.bytes() + zj_.bytes() + w_.bytes() + small_.bytes() + counters_.bytes() +
+    return v_.bytes() + kept_.bytes() + u_.bytes() + z_.bytes() + w_.bytes() + small_.bytes() + counters_.bytes() +
            flags_.bytes();
   }
 
@@ -293,33 +441,21 @@ class Gmres final : public Method<Space, T> {
   // clang-format on
 
  private:
-  /// What is small, where the vectors live.
-  struct Small {
-    exec::View<T> H, h, cosine, sine, g, y;
-    exec::Scalar<T> beta, before, claimed;
-    exec::Scalar<Index> j, columns, first;  // columns of H; basis vectors; columns whose rotations V has taken up
-    exec::View<Index> place;  // of each column of H: the basis vector that it is of, and its diagonal's row
-    exec::Scalar<int> stop, cycle_done, again, goes_on, exhausted;
-    exec::View<int> apart;  // basis vectors that nothing is made orthogonal to any more
-  };
+  static constexpr Index numbers = 6;
   Small small() const {
     Small s;
+    s.m = m_;
     T* at = small_.data();
     const auto take = [&](Index count) { return exec::View<T>{std::exchange(at, at + count)}; };
-    s.H = take((m_ + 1) * m_);
-    for (auto* column : {&s.h, &s.cosine, &s.sine, &s.g, &s.y}) *column = take(m_ + 1);
-    for (auto* number : {&s.beta, &s.before, &s.claimed}) number->data = at++;
+    for (auto* matrix : {&s.H, &s.S}) *matrix = take((m_ + 1) * m_);
+    for (auto* column : {&s.h, &s.a, &s.b, &s.cosine, &s.sine, &s.g, &s.y}) *column = take(m_ + 2);
+    for (auto* number : {&s.beta, &s.nu, &s.own, &s.before, &s.claimed, &s.g_before}) number->data = at++;
     std::size_t counter = 0, flag = 0;
     for (auto* c : {&s.j, &s.columns, &s.first}) *c = counters_.scalar(counter++);
     s.place.data = counters_.data() + counter;
-    for (auto* f : {&s.stop, &s.cycle_done, &s.again, &s.goes_on, &s.exhausted}) *f = flags_.scalar(flag++);
+    for (auto* f : {&s.stop, &s.cycle_done, &s.goes_on, &s.exhausted}) *f = flags_.scalar(flag++);
     s.apart.data = flags_.data() + flag;
     return s;
-  }
-  static KRILU_INLINE void rotate(T c, T s, T* v) {
-    const T upper = v[0], lower = v[1];
-    v[0] = c * upper + s * lower;
-    v[1] = c * lower - s * upper;
   }
 
   Space ex_;
@@ -327,8 +463,8 @@ class Gmres final : public Method<Space, T> {
   Index m_;
   bool flexible_;
   T unit_ = 1;
-  exec::Array<B> v_, z_;
-  exec::Array<T> vj_, zj_, w_, small_;
+  exec::Array<B> v_, kept_;
+  exec::Array<T> u_, z_, w_, small_;
   exec::Array<Index> counters_;
   exec::Array<int> flags_;
 };

@@ -161,12 +161,13 @@ std::unique_ptr<Preconditioner<Space, float>> DiluForm<Space, T>::rounded_form(
     using Matrix = sparse::RoundedMatrixOf<Space, S>;
     const auto rounded_a = std::dynamic_pointer_cast<const Matrix>(a);
     auto triangles = same ? rounded_a : nullptr;
-    if (!triangles)
+    const bool shared = triangles != nullptr;
+    if (!shared)
       triangles = std::make_shared<const Matrix>(sparse::rounded_matrix<S>(
           space_, pattern_, {pattern_->view(), lower, nullptr, upper}, rounding,
           rounded_a ? rounded_a->matrix.narrow : sparse::NarrowColumns::of(space_, *pattern_)));
     return std::make_unique<RoundedForm<Space, S>>(space_, runner_, std::move(triangles),
-                                                   rounded_reciprocals(space_, rd_, rounding));
+                                                   rounded_reciprocals(space_, rd_, rounding), shared);
   });
 }
 

@@ -186,12 +186,12 @@ std::unique_ptr<Preconditioner<exec::Cuda, float>> DiluForm<exec::Cuda, T>::roun
     using S = decltype(s);
     using Matrix = sparse::RoundedMatrixOf<exec::Cuda, S>;
     auto triangles = same ? std::dynamic_pointer_cast<const Matrix>(a) : nullptr;
-    const bool own = triangles != nullptr && shifted_.size() == 0;
-    if (!triangles)
+    const bool shared = triangles != nullptr, own = shared && shifted_.size() == 0;
+    if (!shared)
       triangles = std::make_shared<const Matrix>(
           sparse::rounded_matrix<S>(space_, pattern_, {pattern_->view(), lower, nullptr, upper}, rounding));
     return std::make_unique<RoundedForm<exec::Cuda, S>>(space_, runner_->shared_plan(), strategy_, std::move(triangles),
-                                                        rounded_reciprocals(space_, rd_, rounding), own);
+                                                        rounded_reciprocals(space_, rd_, rounding), own, shared);
   });
 }
 

@@ -93,15 +93,16 @@ template <class S>
 class RoundedForm<exec::Cuda, S> final : public Preconditioner<exec::Cuda, float> {
  public:
   using Matrix = sparse::RoundedMatrixOf<exec::Cuda, S>;
-  /// own: the triangles are those of A, with its diagonal, and M is A's.
+  /// shared: the triangles are those of A, with its diagonal; own: and M is A's.
   RoundedForm(exec::Cuda space, std::shared_ptr<const schedule::Plan> plan, triangular::Strategy strategy,
-              std::shared_ptr<const Matrix> triangles, exec::Array<float> rd, bool own)
+              std::shared_ptr<const Matrix> triangles, exec::Array<float> rd, bool own, bool shared)
       : space_(std::move(space)),
         runner_(space_, std::move(plan), *triangles->matrix.pattern, strategy),
         triangles_(std::move(triangles)),
         rd_(std::move(rd)),
         work_(space_.allocate<float>(rd_.size())),
-        own_(own) {}
+        own_(own),
+        shared_(shared) {}
   void factor(const Values<exec::Cuda, float>&, double) override {}
   void apply(const float* r, float* z) override {
     const auto a = triangles_->matrix.view();
@@ -115,14 +116,16 @@ class RoundedForm<exec::Cuda, S> final : public Preconditioner<exec::Cuda, float
   }
   std::optional<triangular::Report> triangular() const override { return runner_.report(); }
   int trials_left() const override { return runner_.trials_left(); }
-  std::size_t bytes() const override { return triangles_->bytes() + rd_.bytes() + work_.bytes() + runner_.bytes(); }
+  std::size_t bytes() const override { 
+    return (shared_ ? 0 : triangles_->bytes()) + rd_.bytes() + work_.bytes() + runner_.bytes();
+  }
 
  private:
   exec::Cuda space_;
   triangular::WarpRunner runner_;
   std::shared_ptr<const Matrix> triangles_;
   exec::Array<float> rd_, work_;
-  bool own_;
+  bool own_, shared_;
 };
 
 }  // namespace krilu::precond

@@ -61,20 +61,26 @@ template <class Space, class S>
 class RoundedForm final : public Preconditioner<Space, float> {
  public:
   using Matrix = sparse::RoundedMatrixOf<Space, S>;
+  /// shared: the triangles are those of A.
   RoundedForm(Space space, std::shared_ptr<triangular::SliceRunner> runner, std::shared_ptr<const Matrix> triangles,
-              exec::Array<float> rd)
-      : space_(std::move(space)), runner_(std::move(runner)), triangles_(std::move(triangles)), rd_(std::move(rd)) {}
+              exec::Array<float> rd, bool shared)
+      : space_(std::move(space)),
+        runner_(std::move(runner)),
+        triangles_(std::move(triangles)),
+        rd_(std::move(rd)),
+        shared_(shared) {}
   void factor(const Values<Space, float>&, double) override {}
   using Preconditioner<Space, float>::apply;
   void apply(const float* r, float* z) override;
   std::optional<triangular::Report> triangular() const override { return runner_->report(); }
-  std::size_t bytes() const override { return triangles_->bytes() + rd_.bytes(); }
+  std::size_t bytes() const override { return (shared_ ? 0 : triangles_->matrix.bytes()) + rd_.bytes(); }
 
  private:
   Space space_;
   std::shared_ptr<triangular::SliceRunner> runner_;
   std::shared_ptr<const Matrix> triangles_;
   exec::Array<float> rd_;
+  bool shared_;
 };
 
 }  // namespace krilu::precond

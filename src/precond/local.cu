@@ -34,14 +34,6 @@ __global__ void pick_kernel(std::int64_t n, const Index* from, const double* in,
   const std::int64_t k = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (k < n) out[k] = in[from[k]];
 }
-__global__ void restrict_kernel(Index n, const Index* map, const double* scale, const double* r, double* x) {
-  const Index i = Index(blockIdx.x * blockDim.x + threadIdx.x);
-  if (i < n) x[i] = scale[i] * r[map[i] < 0 ? ~map[i] : map[i]];
-}
-__global__ void prolong_kernel(Index n, const Index* map, const double* x, double* z) {
-  const Index i = Index(blockIdx.x * blockDim.x + threadIdx.x);
-  if (i < n && map[i] >= 0) z[map[i]] = x[i];
-}
 
 /// Of each of the caller's rows.
 std::vector<Index> places(const Context<exec::Cuda>& context) {
@@ -108,7 +100,8 @@ LocalSweeps<exec::Cuda, double>::LocalSweeps(const Context<exec::Cuda>& context,
   runner_ = std::make_unique<triangular::WarpRunner>(space_, plan_, *pattern_, context.strategy);
   std::vector<Index> row(std::size_t(problem.rows()));
   space_.copy_out(row.data(), plan_->layout->row, row.size());
-  map_ = space_.brought(map_of([&](Index k) { return row[std::size_t(k)]; }));
+  map_ =
+      std::make_shared<const exec::Array<Index>>(space_.brought(map_of([&](Index k) { return row[std::size_t(k)]; })));
   local_ = space_.brought(row);
   for (auto* v : {&scale_, &restricted_, &between_, &solved_}) *v = space_.allocate<double>(row.size());
 }
@@ -127,21 +120,21 @@ void LocalSweeps<exec::Cuda, double>::apply(const double* r, double* z) const {
   if (rows == 0) return;
   using triangular::Diagonal;
   const sparse::SlicedPatternView p = pattern_->view();
-  restrict_kernel<<<blocks_for(rows), 256, 0, space_.stream()>>>(rows, map_.data(), scale_.data(), r,
+  restrict_kernel<<<blocks_for(rows), 256, 0, space_.stream()>>>(rows, map_->data(), scale_.data(), r,
                                                                  restricted_.data());
   const triangular::Recurrence<double, Diagonal::unit, true> forward{p.lower, factors_.lower.data(), restricted_.data(),
                                                                      nullptr, between_.data()};
   const triangular::Recurrence<double, Diagonal::unit, false> backward{p.upper, factors_.upper.data(), between_.data(),
                                                                        nullptr, solved_.data()};
   runner_->both(forward, backward);
-  prolong_kernel<<<blocks_for(rows), 256, 0, space_.stream()>>>(rows, map_.data(), solved_.data(), z);
+  prolong_kernel<<<blocks_for(rows), 256, 0, space_.stream()>>>(rows, map_->data(), solved_.data(), z);
   launched("launching sweeps");
 }
 
 std::size_t LocalSweeps<exec::Cuda, double>::bytes() const {
   if (packed_) return packed_->bytes();
   return plan_->bytes() + pattern_->bytes() + runner_->bytes() + factors_.bytes() + scale_.bytes() +
-         restricted_.bytes() + between_.bytes() + solved_.bytes() + map_.bytes() + local_.bytes();
+         restricted_.bytes() + between_.bytes() + solved_.bytes() + map_->bytes() + local_.bytes();
 }
 
 Local<exec::Cuda, double>::Local(const Context<exec::Cuda>& context, std::shared_ptr<const sparse::SlicedPattern>,

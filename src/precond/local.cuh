@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // local.hpp on a GPU. The problem is laid out on the host; values never come back there, but for ILUT, whose pattern
 // follows from them. Sweeps are packed where the parts fit shared memory, and else, or where a strategy is asked for by
-// name, those of any triangle (triangular/runner.cuh).
+// name, those of any triangle (triangular/runner.cuh). Rounded ones are made in local_rounded.cu.
 #pragma once
 
 #include "precond/elimination.cuh"
@@ -26,6 +26,8 @@ class LocalSweeps<exec::Cuda, double> {
     return packed_ ? triangular::Report{triangular::Strategy::parts, {}, true} : runner_->report();
   }
   int trials_left() const { return packed_ ? 0 : runner_->trials_left(); }
+  /// What was taken, scaled and rounded.
+  std::unique_ptr<Preconditioner<exec::Cuda, float>> rounded(const sparse::Rounding& rounding) const;
 
  private:
   exec::Cuda space_;
@@ -36,7 +38,8 @@ class LocalSweeps<exec::Cuda, double> {
   std::unique_ptr<triangular::WarpRunner> runner_;
   sparse::SlicedMatrix<double> factors_;
   exec::Array<double> scale_, restricted_, between_, solved_;
-  exec::Array<Index> map_;    // of each row in sweep order: its place in r and z, or ~place where z is another part's
+  // Of each row in sweep order: its place in r and z, or ~place where z is another part's
+  std::shared_ptr<const exec::Array<Index>> map_;
   exec::Array<Index> local_;  // its local row
 };
 
@@ -56,6 +59,10 @@ class Local<exec::Cuda, double> final : public Preconditioner<exec::Cuda, double
     return sweeps_ ? std::optional(sweeps_->report()) : std::nullopt;
   }
   int trials_left() const override { return sweeps_ ? sweeps_->trials_left() : 0; }
+  std::unique_ptr<Preconditioner<exec::Cuda, float>> rounded(
+      const sparse::Rounding& rounding, const std::shared_ptr<const sparse::RoundedMatrix>&) const override {
+    return sweeps_->rounded(rounding);
+  }
 
  private:
   /// Lays out sweeps over factors of this pattern; the rows level by level.
@@ -71,5 +78,20 @@ class Local<exec::Cuda, double> final : public Preconditioner<exec::Cuda, double
   exec::Array<Index> zero_pivot_;
   std::unique_ptr<LocalSweeps<exec::Cuda, T>> sweeps_;
 };
+
+#if defined(__CUDACC__)
+/// x = scale R r, row by row. map: of each its place in r and z, or ~place where z is another part's.
+template <class T>
+__global__ void restrict_kernel(Index n, const Index* map, const T* scale, const T* r, T* x) {
+  const Index i = Index(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < n) x[i] = scale[i] * r[map[i] < 0 ? ~map[i] : map[i]];
+}
+/// z = R0^T x.
+template <class T>
+__global__ void prolong_kernel(Index n, const Index* map, const T* x, T* z) {
+  const Index i = Index(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < n && map[i] >= 0) z[map[i]] = x[i];
+}
+#endif
 
 }  // namespace krilu::precond

@@ -37,7 +37,9 @@ class LocalSweeps {
   LocalSweeps(Space space, std::shared_ptr<const LocalLayout<Space>> layout, sparse::SplitMatrix<T, S> factors,
               exec::Array<T> rd);
   void apply(const T* r, T* z) const;
-  std::size_t bytes() const { return factors_.bytes() + rd_.bytes() + x_.bytes(); }
+  std::size_t bytes() const {
+    return factors_.bytes() + (factors_.narrow ? factors_.narrow->bytes() : 0) + rd_.bytes() + x_.bytes();
+  }
   const LocalLayout<Space>& layout() const { return *layout_; }
   /// Scaled and rounded. Here, where T and S are double.
   template <class To>

@@ -7,6 +7,7 @@
 #include "schedule/blocks.hpp"
 #include "solver/engine_on.hpp"
 #include "solver/system.cuh"
+#include "sparse/hec_rounded.cuh"
 
 namespace krilu::solver {
 
@@ -123,6 +124,7 @@ std::unique_ptr<const sparse::Operator<exec::Cuda, double>> DeviceSystem::produc
 }
 
 sparse::Rounded<exec::Cuda> DeviceSystem::rounded(const sparse::Rounding& rounding) const {
+  if (hec_) return {nullptr, sparse::rounded_product(ex_, *hec_, rounding)};
   return with_format(rounding.storage, [&](auto s) -> sparse::Rounded<exec::Cuda> {
     using S = decltype(s);
     auto m = std::make_shared<const sparse::RoundedMatrixOf<exec::Cuda, S>>(

@@ -69,7 +69,8 @@ void require_options(const Options& o) {
     throw Error("inner-rtol is a number between 0 and 1, or 0 to follow the outer residual");
   const bool lower = o.solver == "gmres-ir" || (o.precision != "auto" && o.precision != "fp64");
   if (o.norm == Norm::openfoam && lower)
-    throw Error("--norm openfoam holds against the recurrence's residual, which mixed precision does not trust: take fp64");
+    throw Error(
+        "--norm openfoam holds against the recurrence's residual, which mixed precision does not trust: take fp64");
   if (o.norm == Norm::openfoam && (o.solver == "gmres" || o.solver == "fgmres"))
     throw Error(
         fmt::format("{} knows its residual in the 2-norm only: take cg or bicgstab with --norm openfoam", o.solver));
@@ -188,9 +189,9 @@ void Solver::Body::choose(const CsrView& a, const sparse::Symmetry& symmetry, co
       plan.basis = basis;
     else if (basis != plan.precision.arithmetic)
       notes.push_back(fmt::format("basis {}: not used, since {}", options.basis,
-                                  !mixed                     ? "all is computed in fp64"
-                                  : basis == Format::fp64    ? "the inner solves are computed in fp32"
-                                                             : plan.method + " stores no basis of its own"));
+                                  !mixed                  ? "all is computed in fp64"
+                                  : basis == Format::fp64 ? "the inner solves are computed in fp32"
+                                                          : plan.method + " stores no basis of its own"));
   }
   const auto chose = [&](const char* what, std::string& name, const char* value, const std::string& why) {
     name = value;
@@ -222,6 +223,13 @@ void Solver::Body::choose(const CsrView& a, const sparse::Symmetry& symmetry, co
     } else {
       chose("preconditioner", plan.precond, "dilu", "as good as ilu0 on flow problems, and cheaper to form");
     }
+  }
+  if (plan.method == "fgmres" && plan.precision.arithmetic != Format::fp64 &&
+      (plan.precond == "none" || plan.precond == "jacobi")) {
+    notes.push_back(
+        fmt::format("precision {}: not used, since fgmres rounds its preconditioner alone, and {} has no factors",
+                    to_string(plan.precision), plan.precond));
+    plan.precision = {};
   }
   plan.triangular = precond::is_triangular(plan.precond);
   if (plan.ordering == "auto") {

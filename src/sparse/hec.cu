@@ -9,7 +9,6 @@ namespace krilu::sparse {
 namespace {
 
 constexpr unsigned product_threads = 256;
-constexpr Index short_leftover = 16;  // what a row's own thread adds up while the warp's others wait
 
 /// y = A x, or b - A x: leftovers of more than hec_long_row entries are missing.
 template <bool of_residual, int N, bool exact, class T>
@@ -23,43 +22,8 @@ __global__ void __launch_bounds__(product_threads) hec_product(HecView<T> a, con
   row.open(a, i);
   const T from = of_residual && have ? b[i] : T(0);
   T sum = row.sum(a, i, read);
-
-  const HecListed listed = a.listed ? a.listed[place / 32] : HecListed{};
-  if (listed.rows != 0) {
-    const unsigned lane = threadIdx.x % 32;
-    Offset begin = 0, end = 0;
-    if (listed.rows >> lane & 1) {
-      const Index q = listed.first + __popc(listed.rows & ((1u << lane) - 1));
-      begin = __ldg(a.csr_offset + q);
-      end = __ldg(a.csr_offset + q + 1);
-    }
-    const Index length = end - begin;
-    if (length <= short_leftover) sum += add_csr(a, unsigned(begin), unsigned(end), 1, read);
-    unsigned by_warp = __ballot_sync(0xffffffffu, length > short_leftover && length <= hec_long_row);
-    for (; by_warp != 0; by_warp &= by_warp - 1) {
-      const int owner = __ffs(int(by_warp)) - 1;
-      const unsigned first = unsigned(__shfl_sync(0xffffffffu, begin, owner)),
-                     last = unsigned(__shfl_sync(0xffffffffu, end, owner));
-      T part = add_csr(a, first + lane, last, 32, read);
-#pragma unroll
-      for (int offset = 16; offset > 0; offset /= 2) part += __shfl_xor_sync(0xffffffffu, part, offset);
-      if (int(lane) == owner) sum += part;
-    }
-  }
+  add_leftover(a, place, read, sum);
   if (have) y[i] = of_residual ? from - sum : sum;
-}
-
-/// Adds what hec_product left out: a block a row.
-template <bool of_residual, class T>
-__global__ void __launch_bounds__(exec::cuda::block_threads)
-    hec_long_rows(HecView<T> a, const Index* long_row, const T* x, T* y) {
-  const Index q = long_row[blockIdx.x];
-  const auto begin = unsigned(a.csr_offset[q]) + threadIdx.x, end = unsigned(a.csr_offset[q + 1]);
-  T sum[1] = {add_csr(a, begin, end, exec::cuda::block_threads, [x](Index c) { return __ldg(x + c); })};
-  exec::cuda::block_sum(sum);
-  if (threadIdx.x != 0) return;
-  const Index i = a.listed_row[q];
-  y[i] = of_residual ? y[i] - sum[0] : y[i] + sum[0];
 }
 
 template <bool of_residual, class T>

@@ -11,6 +11,7 @@
 #include "exec/cuda.cuh"
 #include "sparse/csr_cuda.cuh"
 #include "sparse/hec.hpp"
+#include "sparse/rounding.cuh"
 
 namespace krilu::sparse {
 
@@ -94,9 +95,9 @@ struct EllRow {
 };
 
 /// Every `stride`th entry of the CSR part from `begin` on, before `end`: four asked for at once. Unsigned, since
-/// `begin` and the step may lead beyond 31 bits.
-template <class T, class Read>
-__device__ __forceinline__ T add_csr(const HecView<T>& a, unsigned begin, unsigned end, unsigned stride,
+/// `begin` and the step may lead beyond 31 bits. T: the sum's type.
+template <class T, class S, class Read>
+__device__ __forceinline__ T add_csr(const HecView<S>& a, unsigned begin, unsigned end, unsigned stride,
                                      const Read& read) {
   T s = 0;
   for (unsigned k = begin; k < end; k += 4 * stride) {
@@ -106,7 +107,7 @@ __device__ __forceinline__ T add_csr(const HecView<T>& a, unsigned begin, unsign
     for (unsigned j = 0; j < 4; ++j) {
       const bool have = k + j * stride < end;
       column[j] = have ? __ldcs(a.csr_column + k + j * stride) : -1;
-      value[j] = have ? __ldcs(a.csr_value + k + j * stride) : T(0);
+      value[j] = have ? T(streamed(a.csr_value + k + j * stride)) : T(0);
     }
 #pragma unroll
     for (int j = 0; j < 4; ++j) x[j] = column[j] >= 0 ? read(column[j]) : T(0);
@@ -114,6 +115,47 @@ __device__ __forceinline__ T add_csr(const HecView<T>& a, unsigned begin, unsign
     for (int j = 0; j < 4; ++j) s += value[j] * x[j];
   }
   return s;
+}
+
+/// Adds to sum what the CSR part holds of row `place`, by whole warps; leftovers of more than hec_long_row entries are
+/// left to hec_long_rows.
+template <class T, class S, class Read>
+__device__ __forceinline__ void add_leftover(const HecView<S>& a, unsigned place, const Read& read, T& sum) {
+  constexpr Index short_leftover = 16;  // what a row's own thread adds up while the warp's others wait
+  const HecListed listed = a.listed ? a.listed[place / 32] : HecListed{};
+  if (listed.rows == 0) return;
+  const unsigned lane = threadIdx.x % 32;
+  Offset begin = 0, end = 0;
+  if (listed.rows >> lane & 1) {
+    const Index q = listed.first + __popc(listed.rows & ((1u << lane) - 1));
+    begin = __ldg(a.csr_offset + q);
+    end = __ldg(a.csr_offset + q + 1);
+  }
+  const Index length = end - begin;
+  if (length <= short_leftover) sum += add_csr<T>(a, unsigned(begin), unsigned(end), 1, read);
+  unsigned by_warp = __ballot_sync(0xffffffffu, length > short_leftover && length <= hec_long_row);
+  for (; by_warp != 0; by_warp &= by_warp - 1) {
+    const int owner = __ffs(int(by_warp)) - 1;
+    const unsigned first = unsigned(__shfl_sync(0xffffffffu, begin, owner)),
+                   last = unsigned(__shfl_sync(0xffffffffu, end, owner));
+    T part = add_csr<T>(a, first + lane, last, 32, read);
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2) part += __shfl_xor_sync(0xffffffffu, part, offset);
+    if (int(lane) == owner) sum += part;
+  }
+}
+
+/// Adds what a product without them left out: a block a row.
+template <bool of_residual, class T, class S>
+__global__ void __launch_bounds__(exec::cuda::block_threads)
+    hec_long_rows(HecView<S> a, const Index* long_row, const T* x, T* y) {
+  const Index q = long_row[blockIdx.x];
+  const auto begin = unsigned(a.csr_offset[q]) + threadIdx.x, end = unsigned(a.csr_offset[q + 1]);
+  T sum[1] = {add_csr<T>(a, begin, end, exec::cuda::block_threads, [x](Index c) { return __ldg(x + c); })};
+  exec::cuda::block_sum(sum);
+  if (threadIdx.x != 0) return;
+  const Index i = a.listed_row[q];
+  y[i] = of_residual ? y[i] - sum[0] : y[i] + sum[0];
 }
 #endif
 

@@ -32,16 +32,16 @@ std::vector<double> powers(const std::vector<int>& exponents) {
 }  // namespace
 
 Scales scales_for(const exec::Host& host, const CsrView& a, Format storage) {
-  constexpr int passes = 4, well_within = 40;
+  constexpr int passes = 12, well_within = 40, near = 2;  // each pass halves what is left
   // In fp16 the largest entries stand near the top of the range, so that small ones keep all their bits for long.
   const int top = storage == Format::fp16 ? 12 : 0;
   const auto n = std::size_t(a.rows);
   std::vector<int> row(n, 0), column(n, 0), row_most(n), column_most(n);
   for (int pass = 0; pass < passes; ++pass) {
     std::fill(column_most.begin(), column_most.end(), none);
-    std::atomic<bool> far{false};
+    std::atomic<bool> far{false}, off{false};
     host.for_each_range(n, [&](Index begin, Index end) {
-      bool any = false;
+      bool any = false, any_off = false;
       for (Index i = begin; i < end; ++i) {
         int most = none;
         for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
@@ -51,10 +51,15 @@ Scales scales_for(const exec::Host& host, const CsrView& a, Format storage) {
         }
         row_most[std::size_t(i)] = most;
         any = any || (most > none / 2 && std::abs(most) > well_within);
+        any_off = any_off || (most > none / 2 && std::abs(most - top) > near);
       }
       if (any) far = true;
+      if (any_off) off = true;
     });
     if (pass == 0 && storage != Format::fp16 && !far) return {};
+    for (int most : column_most)
+      if (most > none / 2 && std::abs(most - top) > near) off = true;
+    if (pass > 0 && !off) break;
     const auto halve = [&](std::vector<int>& scale, const std::vector<int>& most) {
       for (std::size_t i = 0; i < n; ++i)
         if (most[i] > none / 2) scale[i] -= int(std::floor((most[i] - top + 1) / 2.0));

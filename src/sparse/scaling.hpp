@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scales of rows and columns that bring a matrix into the range of a storage format: powers of two, so that they round
 // nothing. Simultaneous scaling by square roots of the rows' and columns' maxima, a few times over [Ruiz 2001], in
-// whole exponents; a symmetric matrix stays so. Cost: four passes over A.
+// whole exponents; a symmetric matrix stays so. Cost: a pass over A each time, up to twelve.
 #pragma once
 
 #include <vector>

@@ -346,8 +346,8 @@ void product(const exec::Cuda& space, const SlicedView<T, S>& a, Index widest, c
 
 /// One triangle of one slice. missing: what rounding took from the lane's entries, in units of the diagonal.
 template <class S>
-__device__ double round_triangle(const SlicedTriangle& t, const double* from, S* to, Index s, int lane, const double* R,
-                                 const double* C, unsigned long long& gone) {
+__device__ double round_triangle(const SlicedTriangle& t, const double* from, S* to, Index s, int lane,
+                                 const DeviceScales& scales, unsigned& lost) {
   const Slice slice = load_slice(t.slice + s);
   Lane l = open_lane(t, s, slice, lane);
   double missing = 0;
@@ -355,10 +355,9 @@ __device__ double round_triangle(const SlicedTriangle& t, const double* from, S*
     const Offset at = step(l, k, lane);
     if (k >= l.count) continue;
     const Index stored = t.column[at], c = stored < 0 ? slice.row + ~stored : stored;
-    const double column = C ? C[c] : 1, scaled = (R ? R[l.row] : 1) * from[at] * column;
-    const S value = rounded<S>(scaled);
+    const double column = scales.c(c), scaled = scales.r(l.row) * from[at] * column;
+    const S value = rounded_counting<S>(scaled, lost);
     to[at] = value;
-    gone += from[at] != 0 && float(value) == 0;
     if constexpr (sizeof(S) == 2) missing += (scaled - double(float(value))) / column;
   }
   return missing;
@@ -370,20 +369,19 @@ __global__ void round_kernel(SlicedView<double> a, Rounding rounding, S* lower, 
   const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / 32);
   if (s >= a.pattern.slices) return;
   const int lane = int(threadIdx.x % 32);
-  const double *R = rounding.row, *C = rounding.column;
-  unsigned long long gone = 0;
+  const DeviceScales scales(rounding);
+  unsigned lost = 0;
   double missing = 0;
-  if (lower) missing += round_triangle(a.pattern.lower, a.lower, lower, s, lane, R, C, gone);
-  if (upper) missing += round_triangle(a.pattern.upper, a.upper, upper, s, lane, R, C, gone);
+  if (lower) missing += round_triangle(a.pattern.lower, a.lower, lower, s, lane, scales, lost);
+  if (upper) missing += round_triangle(a.pattern.upper, a.upper, upper, s, lane, scales, lost);
   const Lane l = open_lane(a.pattern.lower, s, load_slice(a.pattern.lower.slice + s), lane);
   missing = sum_over_lanes(missing, l.lanes_log2);
   if (diagonal && l.row >= 0 && l.sub == 0) {
-    const double column = C ? C[l.row] : 1, scaled = (R ? R[l.row] : 1) * a.diagonal[l.row] * column;
+    const double column = scales.c(l.row), scaled = scales.r(l.row) * a.diagonal[l.row] * column;
+    lost += scaled != 0 && float(scaled) == 0;
     diagonal[l.row] = rounded<float>(scaled + missing * column);
-    gone += a.diagonal[l.row] != 0 && float(scaled) == 0;
   }
-  for (int offset = 16; offset > 0; offset /= 2) gone += __shfl_down_sync(0xffffffffu, gone, offset);
-  if (lane == 0 && gone > 0 && rounding.lost) atomicAdd(reinterpret_cast<unsigned long long*>(rounding.lost), gone);
+  count_lost(rounding.lost, lost);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "exec/cuda.cuh"
 #include "sparse/csr_cuda.cuh"
 #include "sparse/operator.hpp"
+#include "sparse/rounding.cuh"
 #include "sparse/storage.hpp"
 
 namespace krilu::sparse {
@@ -146,18 +147,6 @@ class SplitOperator<exec::Cuda, T, S> final : public Operator<exec::Cuda, T> {
 #if defined(__CUDACC__)
 // --- how a warp reads a slice ------------------------------------------------------------------------------------
 
-/// A stored value that is read once, in the type that is computed in.
-template <class T, class S>
-__device__ __forceinline__ T streamed(const S* p) {
-  if constexpr (sizeof(S) == 2) {
-    S v;
-    v.bits = __ldcs(reinterpret_cast<const unsigned short*>(p));
-    return T(float(v));
-  } else {
-    return T(__ldcs(p));
-  }
-}
-
 /// What one lane has to do with a slice.
 struct Lane {
   Index row = -1;  // its row, or -1
@@ -226,7 +215,7 @@ __device__ __forceinline__ void add_triangle(const SlicedTriangle& t, const S* v
         const Offset at = place(k + j);
         const bool have = k + j < l.count;
         c[j] = have ? __ldcs(t.column + at) : ~0;
-        v[j] = have ? streamed<T>(value + at) : T(0);
+        v[j] = have ? T(streamed(value + at)) : T(0);
       }
 #pragma unroll
       for (int j = 0; j < count; ++j)

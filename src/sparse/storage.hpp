@@ -27,7 +27,11 @@ using ViewOf = typename Storage<Space>::template View<T>;
 template <class Space, class S>
 struct RoundedMatrixOf final : RoundedMatrix {
   explicit RoundedMatrixOf(MatrixOf<Space, float, S>&& m) : matrix(std::move(m)) {}
-  std::size_t bytes() const override { return matrix.bytes(); }
+  std::size_t bytes() const override {
+    std::size_t b = matrix.bytes();
+    if constexpr (requires { matrix.narrow; }) b += matrix.narrow ? matrix.narrow->bytes() : 0;
+    return b;
+  }
   MatrixOf<Space, float, S> matrix;
 };
 

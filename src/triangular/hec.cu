@@ -36,7 +36,7 @@ struct HecRow {
   __device__ __forceinline__ void solve(const HecSweep<T>& s, Index i) {
     // Plain loads: the block may have written z in this very launch.
     const auto read = [&s](Index c) { return s.z[c]; };
-    const T known = ell.sum(s.l, i, read) + sparse::add_csr(s.l, unsigned(begin), unsigned(last), 1, read);
+    const T known = ell.sum(s.l, i, read) + sparse::add_csr<T>(s.l, unsigned(begin), unsigned(last), 1, read);
     const T value = (right - known) / diagonal;
     s.z[i] = value;
     s.x[to] = value;

@@ -11,6 +11,7 @@ namespace krilu::triangular {
 namespace {
 
 constexpr std::size_t fair_shared = 54 << 10;  // four parts on each
+constexpr unsigned in_doubles = sizeof(double);
 
 /// One triangle of the factors, row by row in sweep order.
 struct Rows {
@@ -24,27 +25,13 @@ struct Rows {
   }
 };
 
-/// What the parts take, were this the width.
-struct Shape {
-  unsigned width = 0, threads = 0;
+/// What the parts take, were this their shape.
+struct Trial {
+  PackedShape shape;
   std::vector<Index> steps;  // of each part
-  Index most_steps = 0;
-  std::uint32_t ring_units = 0;
-  std::uint64_t units = 0;  // of all streams
+  std::uint64_t units = 0;   // of all streams
   std::size_t shared = 0;
 
-  std::uint64_t units_of(std::size_t updates) const {
-    return (std::uint64_t(updates) * (packed_column_words(width) + width) + 1) / 2;
-  }
-  /// The ring holds four of the largest steps, and more where four parts still fit a multiprocessor.
-  void size(Index most_rows, std::size_t largest_step) {
-    for (Index n : steps) most_steps = std::max(most_steps, n);
-    const std::size_t beside = packed_shared_bytes(0, most_steps, most_rows);
-    ring_units = 256;
-    while (ring_units < 4 * units_of(largest_step)) ring_units *= 2;
-    while (ring_units < 2048 && beside + 32 * std::size_t(ring_units) <= fair_shared) ring_units *= 2;
-    shared = beside + 16 * std::size_t(ring_units);
-  }
   /// Of an application on an H200: parts run in waves of as many as fit, each as long as its steps, and the streams are
   /// read beside. Up to two fifths too low, as a part's beginning and end are left out; but the widths come in the
   /// order of their measured times on stencils of 7 and 27 points, and on ILU(1) and ILU(2) of the former.
@@ -94,6 +81,14 @@ void for_steps(const Rows& rows, Index first_group, Index last_group, unsigned w
 
 }  // namespace
 
+std::uint32_t PackedShape::ring_for(unsigned value_bytes) const {
+  const std::uint32_t most = value_bytes < 8 ? 1024 : 2048;
+  std::uint32_t units = 256;
+  while (units < 4 * packed_units(width, value_bytes, most_updates)) units *= 2;
+  while (units < most && shared_bytes(2 * units, value_bytes) <= fair_shared) units *= 2;
+  return units;
+}
+
 Packed pack(const exec::Host& host, const CsrView& factors, const Offset* diagonal, const sparse::RowOrder& order,
             unsigned width, unsigned threads) {
   const std::vector<Index> one_part{0, Index(order.group.size()) - 1};
@@ -112,55 +107,54 @@ Packed pack(const exec::Host& host, const CsrView& factors, const Offset* diagon
   for (std::size_t p = 0; p < parts; ++p)
     out.most_rows = std::max(out.most_rows, out.part_row[p + 1] - out.part_row[p]);
   if (out.most_rows > std::numeric_limits<std::uint16_t>::max()) return {};
-  const auto laid_out = [&](unsigned with_width) {
-    Shape s;
-    s.width = with_width;
-    s.threads = threads > 0 ? threads : with_width > 7 ? 64 : 128;
-    s.steps.assign(parts, 0);
+  const auto tried = [&](unsigned with_width) {
+    Trial t;
+    t.shape.width = with_width;
+    t.shape.threads = threads > 0 ? threads : with_width > 7 ? 64 : 128;
+    t.shape.most_rows = out.most_rows;
+    t.steps.assign(parts, 0);
     std::vector<std::size_t> largest(parts, 0), updates(parts, 0);
     for_parts([&](std::size_t p) {
-      for_steps(rows, part_group[p], part_group[p + 1], s.width, s.threads, [&](const std::vector<Update>& step) {
-        ++s.steps[p];
-        updates[p] += step.size();
-        largest[p] = std::max(largest[p], step.size());
-      });
+      for_steps(rows, part_group[p], part_group[p + 1], with_width, t.shape.threads,
+                [&](const std::vector<Update>& step) {
+                  ++t.steps[p];
+                  updates[p] += step.size();
+                  largest[p] = std::max(largest[p], step.size());
+                });
     });
-    s.units = s.units_of(std::accumulate(updates.begin(), updates.end(), std::size_t(0)));
-    s.size(out.most_rows, parts > 0 ? *std::max_element(largest.begin(), largest.end()) : 0);
-    return s;
+    for (std::size_t p = 0; p < parts; ++p) {
+      t.shape.most_steps = std::max(t.shape.most_steps, t.steps[p]);
+      t.shape.most_updates = std::max(t.shape.most_updates, std::uint32_t(largest[p]));
+    }
+    t.units = packed_units(with_width, in_doubles, std::accumulate(updates.begin(), updates.end(), std::uint64_t(0)));
+    t.shared = t.shape.shared_bytes(t.shape.ring_for(in_doubles), in_doubles);
+    return t;
   };
-  Shape shape;
+  Trial best;
   double least = std::numeric_limits<double>::infinity();
   for (unsigned w : packed_widths) {
     if (width > 0 && w != width) continue;
-    Shape s = laid_out(w);
-    if (s.shared > packed_most_shared || 2 * s.units > std::uint64_t(std::numeric_limits<Offset>::max())) continue;
-    if (const double t = s.microseconds(); t < least) {
-      least = t;
-      shape = std::move(s);
+    Trial t = tried(w);
+    if (t.shared > packed_most_shared || 2 * t.units > std::uint64_t(std::numeric_limits<Offset>::max())) continue;
+    if (const double time = t.microseconds(); time < least) {
+      least = time;
+      best = std::move(t);
     }
   }
   if (least == std::numeric_limits<double>::infinity()) return {};
-  out.width = shape.width;
-  out.threads = shape.threads;
-  out.ring_units = shape.ring_units;
-  out.most_steps = shape.most_steps;
+  static_cast<PackedShape&>(out) = best.shape;
+  out.ring_units = out.ring_for(in_doubles);
 
   out.part_step.assign(1, 0);
-  for (Index n : shape.steps) out.part_step.push_back(out.part_step.back() + n);
+  for (Index n : best.steps) out.part_step.push_back(out.part_step.back() + n);
   out.steps.resize(std::size_t(out.part_step.back()));
   std::vector<std::uint64_t> units(parts + 1, 0);
   for_parts([&](std::size_t p) {
-    std::uint32_t at = 0;
-    PackedStep* step = out.steps.data() + out.part_step[p];
-    for_steps(rows, part_group[p], part_group[p + 1], out.width, out.threads, [&](const std::vector<Update>& updates) {
-      const auto length = std::uint32_t(shape.units_of(updates.size()));
-      const std::uint32_t left = out.ring_units - at % out.ring_units;
-      if (length > left) at += left;
-      *step++ = {at % out.ring_units * 16, std::uint32_t(updates.size()), at + length, at};
-      at += length;
-    });
-    units[p + 1] = at;
+    PackedStep* const steps = out.steps.data() + out.part_step[p];
+    PackedStep* step = steps;
+    for_steps(rows, part_group[p], part_group[p + 1], out.width, out.threads,
+              [&](const std::vector<Update>& updates) { step++->rows = std::uint32_t(updates.size()); });
+    units[p + 1] = place_steps(steps, best.steps[p], out.width, in_doubles, out.ring_units, steps);
   });
   for (std::size_t p = 0; p < parts; ++p) units[p + 1] += units[p];
   if (2 * units[parts] > std::uint64_t(std::numeric_limits<Offset>::max())) return {};

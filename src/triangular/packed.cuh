@@ -4,22 +4,26 @@
 // stream runs through a ring in shared memory, brought by bulk copies as far ahead as the ring is long, so that a step
 // waits for no load: it costs a barrier and two accesses to shared memory. As many parts as fit a multiprocessor hide
 // one another's barriers. What counts beside is how few instructions an update takes: no warp has others to hide
-// behind.
+// behind. In single precision x takes half the space, and values that were rounded (packed.hpp) are made floats while
+// x is on its way from shared memory.
 #pragma once
 
 #include "exec/cuda.cuh"
+#include "sparse/rounding.cuh"
 #include "triangular/packed.hpp"
 #include "triangular/waiting.cuh"
 
 namespace krilu::triangular {
 
+/// T: the type of x.
+template <class T>
 struct PackedView {
   const Index *part_row, *part_step;
   const std::uint32_t* part_unit;
   const PackedStep* steps;
   const uint4* stream;
-  const Index* map;     // of each row: its place in r and z, or ~place where z is another part's to write
-  const double* scale;  // of each row: its reciprocal pivot
+  const Index* map;  // of each row: its place in r and z, or ~place where z is another part's to write
+  const T* scale;    // of each row: its reciprocal pivot
   Index most_rows;
   std::uint32_t ring_units;  // a power of two
 };
@@ -100,13 +104,14 @@ class PackedRing {
   unsigned asked_ = 0, there_ = 0;  // chunks
 };
 
-/// An update on its way: what stands in the stream is fetched before the barrier that x waits for.
-template <unsigned width>
+/// An update on its way: what stands in the stream is fetched before the barrier that x waits for. S: the type of
+/// values there.
+template <class S, unsigned width>
 struct PackedUpdate {
-  static constexpr unsigned column_words = packed_column_words(width);
+  static constexpr unsigned column_words = packed_column_words(width),
+                            value_words = packed_value_words(width, sizeof(S));
   bool is;
-  std::uint64_t column[column_words];
-  double value[width];
+  std::uint64_t column[column_words], value[value_words];
 
   __device__ __forceinline__ void fetch(const char* ring, const uint4& step, unsigned t) {
     is = t < step.y;
@@ -116,8 +121,12 @@ struct PackedUpdate {
 #pragma unroll
     for (unsigned k = 0; k < column_words; ++k) column[k] = *reinterpret_cast<const std::uint64_t*>(word + k * stride);
 #pragma unroll
-    for (unsigned k = 0; k < width; ++k)
-      value[k] = *reinterpret_cast<const double*>(word + (column_words + k) * stride);
+    for (unsigned k = 0; k < value_words; ++k)
+      value[k] = *reinterpret_cast<const std::uint64_t*>(word + (column_words + k) * stride);
+  }
+  __device__ __forceinline__ S entry(unsigned k) const {
+    constexpr unsigned in_a_word = 8 / sizeof(S), bits = 8 * sizeof(S);
+    return std::bit_cast<S>(PackedBits<S>(value[k / in_a_word] >> k % in_a_word * bits));
   }
   /// Address in x of column k, or of the row itself for k = width.
   __device__ __forceinline__ unsigned place(unsigned k) const {
@@ -127,12 +136,13 @@ struct PackedUpdate {
 };
 
 /// `threads` take a row's update each, the warp behind them feeds the ring.
-template <unsigned width, unsigned threads>
-__global__ void __launch_bounds__(threads + 32) packed_sweeps(PackedView v, const double* r, double* z) {
+template <class T, class S, unsigned width, unsigned threads>
+__global__ void __launch_bounds__(threads + 32) packed_sweeps(PackedView<T> v, const T* r, T* z) {
+  constexpr Index in_a_unit = 16 / sizeof(T);
   extern __shared__ uint4 packed_shared[];
   __shared__ unsigned long long barrier[PackedRing::chunks];
-  double* const x = reinterpret_cast<double*>(packed_shared + v.ring_units);
-  uint4* const step = reinterpret_cast<uint4*>(x + (v.most_rows + 1) / 2 * 2);
+  T* const x = reinterpret_cast<T*>(packed_shared + v.ring_units);
+  uint4* const step = packed_shared + v.ring_units + (v.most_rows + in_a_unit - 1) / in_a_unit;
   const Index part = Index(blockIdx.x);
   const Index first_row = v.part_row[part], rows = v.part_row[part + 1] - first_row;
   const Index first_step = v.part_step[part], steps = v.part_step[part + 1] - first_step;
@@ -171,11 +181,11 @@ __global__ void __launch_bounds__(threads + 32) packed_sweeps(PackedView v, cons
     }
   };
   for_rows([&](Index first, const auto& at) {
-    double value[at_once];
+    T value[at_once];
 #pragma unroll
     for (int j = 0; j < at_once; ++j) {
       const Index k = first + Index(j * threads);
-      value[j] = k < rows ? r[at[j] < 0 ? ~at[j] : at[j]] * __ldcs(v.scale + first_row + k) : 0.0;
+      value[j] = k < rows ? r[at[j] < 0 ? ~at[j] : at[j]] * __ldcs(v.scale + first_row + k) : T(0);
     }
 #pragma unroll
     for (int j = 0; j < at_once; ++j)
@@ -184,17 +194,17 @@ __global__ void __launch_bounds__(threads + 32) packed_sweeps(PackedView v, cons
   __syncthreads();
 
   const char* const ring = reinterpret_cast<const char*>(packed_shared);
-  PackedUpdate<width> even, odd;
+  PackedUpdate<S, width> even, odd;
   uint4 head = step[0];
-  const auto fetch = [&](PackedUpdate<width>& u, Index q) {
+  const auto fetch = [&](PackedUpdate<S, width>& u, Index q) {
     const uint4 own = head;
     head = step[q + 1];
     stream.await(own.z);
     u.fetch(ring, own, t);
   };
-  const auto turn = [&](PackedUpdate<width>& u, PackedUpdate<width>& next, Index q) {
+  const auto turn = [&](PackedUpdate<S, width>& u, PackedUpdate<S, width>& next, Index q) {
     __syncthreads();  // x of all steps before is there
-    double seen[width], own = 0;
+    T seen[width], own = 0;
     if (u.is) {
 #pragma unroll
       for (unsigned k = 0; k < width; ++k) seen[k] = x[u.place(k)];
@@ -203,7 +213,7 @@ __global__ void __launch_bounds__(threads + 32) packed_sweeps(PackedView v, cons
     fetch(next, q + 1);
     if (u.is) {
 #pragma unroll
-      for (unsigned k = 0; k < width; ++k) own -= u.value[k] * seen[k];
+      for (unsigned k = 0; k < width; ++k) own -= T(u.entry(k)) * seen[k];
       x[u.place(width)] = own;
     }
   };
@@ -222,6 +232,45 @@ __global__ void __launch_bounds__(threads + 32) packed_sweeps(PackedView v, cons
   });
 }
 
+/// Reciprocal pivots of R D C, from those of D. map: as above.
+template <class T>
+__global__ void round_pivots(Index rows, const Index* map, const double* scale, sparse::DeviceScales scales, T* out,
+                             std::int64_t* lost) {
+  const Index i = Index(blockIdx.x * blockDim.x + threadIdx.x);
+  unsigned mine = 0;
+  if (i < rows) {
+    const Index at = map[i] < 0 ? ~map[i] : map[i];
+    out[i] = sparse::rounded_counting<T>(scale[i] / scales.r(at) / scales.c(at), mine);
+  }
+  sparse::count_lost(lost, mine);
+}
+
+/// What sweeps over the same factors share on a device, whatever their values are stored in.
+struct PackedParts {
+  PackedShape shape;
+  exec::Array<Index> part_row, part_step;  // parts + 1
+  exec::Array<Index> map;                  // of each local row its place in r and z, or ~place where z is another's
+  Index parts() const { return Index(part_row.size()) - 1; }
+  std::size_t bytes() const { return part_row.bytes() + part_step.bytes() + map.bytes(); }
+};
+
+/// Factors whose values are stored as S, and what sweeps over them in T.
+template <class T, class S>
+struct PackedFactors {
+  std::shared_ptr<const PackedParts> parts;
+  std::uint32_t ring_units = 0;
+  exec::Array<std::uint32_t> part_unit;
+  exec::Array<PackedStep> steps;
+  exec::Array<std::uint64_t> words;
+  exec::Array<T> scale;
+
+  /// Asks for the shared memory that sweeps need. Throws krilu::Error where there is no kernel of this shape.
+  void prepare() const;
+  void sweep(const exec::Cuda& space, const T* r, T* z) const;
+  /// Without what is shared.
+  std::size_t bytes() const { return part_unit.bytes() + steps.bytes() + words.bytes() + scale.bytes(); }
+};
+
 /// The packed factors on a device.
 class PackedSweeps {
  public:
@@ -233,24 +282,31 @@ class PackedSweeps {
   /// factors: L and U scaled as packed.hpp says, on the device and in the CSR that was packed; scale: the reciprocal
   /// pivots of the local rows.
   void take(const double* factors, const double* scale);
-  void apply(const double* r, double* z) const;
-  std::size_t bytes() const;
+  void apply(const double* r, double* z) const { factors_.sweep(space_, r, z); }
+  std::size_t bytes() const { return factors_.parts->bytes() + factors_.bytes() + from_.bytes(); }
+  const exec::Cuda& space() const { return space_; }
+  const PackedFactors<double, double>& factors() const { return factors_; }
 
  private:
-  /// Bytes of shared memory that a thread block may have.
-  static std::size_t most_shared();
-
   exec::Cuda space_;
-  unsigned width_, threads_;
-  std::uint32_t ring_units_;
-  std::size_t shared_;
-  Index parts_, most_rows_;
-  exec::Array<Index> part_row_, part_step_, map_;
-  exec::Array<std::uint32_t> part_unit_;
-  exec::Array<PackedStep> steps_;
-  exec::Array<std::uint64_t> words_;
+  PackedFactors<double, double> factors_;
   exec::Array<Offset> from_;
-  exec::Array<double> scale_;
+};
+
+/// What PackedSweeps took, scaled and rounded: sweeps of M_s = R M C in single precision, where D_s = R D C,
+/// L_s = C^-1 L C and U_s = C^-1 U C. R and C are those of the places in r and z, so that overlap has the scales of the
+/// rows that it copies.
+template <class S>
+class RoundedPackedSweeps {
+ public:
+  RoundedPackedSweeps(const PackedSweeps& of, const sparse::Rounding& rounding);
+  void apply(const float* r, float* z) const { factors_.sweep(space_, r, z); }
+  /// Without what it shares with `of`, which may go before it does.
+  std::size_t bytes() const { return factors_.bytes(); }
+
+ private:
+  exec::Cuda space_;
+  PackedFactors<float, S> factors_;
 };
 
 }  // namespace krilu::triangular

@@ -32,7 +32,7 @@ struct Recurrence {
 
   /// t_ij, or t_ij t_ji for pivots.
   __device__ __forceinline__ T entry(Offset k) const {
-    T v = sparse::streamed<T>(value + k);
+    T v = T(sparse::streamed(value + k));
     if constexpr (form == Diagonal::pivot) {
       const Offset p = __ldcs(partner + k);
       v *= p >= 0 ? T(mirror[p]) : T(0);

@@ -270,6 +270,20 @@ class Solve(Case):
         self.assertEqual(done.returncode, 2)
         self.assertIn("gnuplot, which is not installed", done.stderr)
 
+    def test_mixed_precision_gives_double_answers(self):
+        for precision in ("fp32", "fp32/fp16", "fp32/bf16"):
+            out = self.good("solve", "gen:convdiff3d:12x12x12", "--solver", "gmres-ir", "--precision", precision, "--rtol",
+                            "1e-11", "--json", "r.json")
+            report = self.json_of(self.path("r.json"))
+            self.assertEqual((report["status"], report["solver"]), ("converged", "gmres-ir"))
+            self.assertTrue(report["precision"].startswith(precision), report["precision"])
+            self.assertGreater(report["outer_iterations"], 1)
+            self.assertLessEqual(report["relative_residual"], 1e-11)
+            self.assertIn("%s, %d inner solves" % (report["precision"], report["outer_iterations"]), out)
+        self.refused("solve", "gen:poisson2d:5x5", "--precision", "fp46", words=["precision", "'fp64'"])
+        self.refused("solve", "gen:poisson2d:5x5", "--basis", "fp8", words=["format", "'fp8'"])
+        self.refused("solve", "gen:poisson2d:5x5", "--solver", "gmres-ir", "--inner-rtol", "2", words=["inner-rtol"])
+
 
 class BadInput(Case):
     def test_files(self):
@@ -463,6 +477,26 @@ class Info(Case):
         self.assertEqual(j["magnitude"], {"least": 1e-3, "most": 7.0})
         self.assertFalse(j["pattern_symmetric"])
 
+    def test_condition(self):
+        # Row i of the inverse, counted from 1, sums up to i (n + 1 - i) / 2.
+        matrix = self.write("p.mtx", matrix_text(40, poisson(40)))
+        out = self.good("info", matrix, "--condition", "--json", "i.json")
+        out = " ".join(out.split())
+        self.assertRegex(out, r"condition 8\.4e\+02 in the infinity norm, estimated \(.*, \d+ solves\)")
+        c = self.json_of(self.path("i.json"))["condition"]
+        self.assertEqual((c["norm"], c["singular"]), ("infinity", False))
+        self.assertLess(abs(c["estimate"] / (4 * 20 * 21 / 2) - 1), 1e-4)
+        self.assertGreater(c["solves"], 3)
+        self.assertRegex(c["by"], r"^(SuperLU \d+\.\d+|krilu gmres.*)$")
+        empty = self.write("empty.mtx", BANNER + "3 3 2\n1 1 2\n3 3 1\n")
+        self.assertIn("infinite: the matrix is singular", self.good("info", empty, "--condition", "--json", "e.json"))
+        c = self.json_of(self.path("e.json"))["condition"]
+        self.assertTrue(c["singular"])
+        self.assertNotIn("estimate", c)
+        self.assertNotIn("condition", self.good("info", matrix))
+        wide = self.write("wide.mtx", BANNER + "3 2 2\n1 1 2\n3 2 1\n")
+        self.refused("info", wide, "--condition", words=["only a square matrix has a condition number"], silent=False)
+
     @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
     def test_picture(self):
         for name in ("i.png", "i.svg"):
@@ -603,6 +637,19 @@ class Bench(Case):
             cells = self.line(text, "Figure 7", name)
             self.assertEqual(cells[1], str(len(rows_in_levels(n, entries))))
         self.assertEqual(rows["cage13"]["paper"]["solve_s"]["cpu"], 0.393182)
+
+    def test_the_mixed_precision_paper(self):
+        self.write("sherman1.mtx", matrix_text(1000, five_points(40, 25)))
+        out = self.good("bench", "gmres-ir-paper", "--only", "sherman1,poisson2d:128x128", "--matrices", ".", "--repeat",
+                        "1", "--json", "r.json", "--markdown", "t.md")
+        with open(self.path("t.md")) as f:
+            text = f.read()
+        self.assertEqual(out[:len(text)], text)
+        for part in ("Table 2", "Table 3", "Poisson3Db", "geometric mean"):
+            self.assertIn(part.lower(), text.lower())
+        rows = self.json_of(self.path("r.json"))["rows"]
+        self.assertEqual([row["rows"] for row in rows if row["source"] != "missing"], [1000, 16384])
+        self.refused("bench", "gmres-ir-paper", "--only", "sherman9", words=["'sherman9'", "'sherman"])
 
     def test_the_hec_paper(self):
         sizes = {"poisson3d": (30, 8), "spe10": (20, 10), "atmosmodd": (25, 6)}

@@ -78,7 +78,7 @@ std::vector<double> column_sums(const Cuda& ex, Index n, Index most, Index count
       std::size_t(most), KRILU_FN(Index j) { t[j] = -1; });
   ex.once(KRILU_FN() { c() = count; });
   ex.reduce_columns(
-      std::size_t(n), most, c, KRILU_FN(Index i, Index j) { return double(i) * (j + 1); },
+      std::size_t(n), most, c, 0, KRILU_FN(Index i, Index j) { return double(i) * (j + 1); },
       KRILU_FN(Index j, double s) { t[j] = s; });
   return out(ex, total);
 }

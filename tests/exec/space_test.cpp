@@ -162,7 +162,7 @@ std::vector<double> columns(int threads, std::size_t n, Index most, Index used) 
   const auto count = counts.scalar();
   space.once(KRILU_FN() { count() = used; });  // known to the space only
   space.reduce_columns(
-      n, most, count, KRILU_FN(Index i, Index j) { return v[j * Index(n) + i]; },
+      n, most, count, 0, KRILU_FN(Index i, Index j) { return v[j * Index(n) + i]; },
       KRILU_FN(Index j, double s) { to[j] = s; });
   return to_host(space, out);
 }

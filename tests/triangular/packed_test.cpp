@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packed factors against substitution in long double: a part's stream is read here through a ring as packed.cuh reads
 // it, a step's rows all at once, so that what is packed is checked without a GPU. Parts of a row, levels wider than a
-// step, chains, rows that come again in several steps; what each word holds; widths and threads as they are asked for
-// and as they are chosen; and parts that are too large.
+// step, chains, rows that come again in several steps; what each word holds; values that were rounded, two and four to
+// a word; widths and threads as they are asked for and as they are chosen; and parts that are too large.
 #include "triangular/packed.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
+#include "base/half.hpp"
 #include "support/matrices.hpp"
 
 namespace krilu::test {
@@ -18,6 +21,7 @@ namespace {
 
 using triangular::Packed;
 using triangular::packed_column_words;
+using triangular::PackedBits;
 using triangular::PackedStep;
 
 struct Case {
@@ -120,29 +124,61 @@ void for_all(F f) {
     }
 }
 
-std::uint32_t units_of(const Packed& p, std::uint32_t updates) {
-  return (updates * (packed_column_words(p.width) + p.width) + 1) / 2;
+std::uint32_t units_of(const Packed& p, std::uint32_t updates, unsigned value_bytes = 8) {
+  return (updates * (packed_column_words(p.width) + (p.width * value_bytes + 7) / 8) + 1) / 2;
 }
 
 // --- as a GPU reads them ---------------------------------------------------------------------------------------------
 
-/// The words with the values of some factors, as take_kernel brings them.
-std::vector<std::uint64_t> with_values(const Packed& packed, const Buffer<double>& value) {
-  std::vector<std::uint64_t> words(packed.words.begin(), packed.words.end());
-  for (std::size_t w = 0; w < words.size(); ++w)
-    if (packed.from[w] >= 0) std::memcpy(&words[w], &value[std::size_t(packed.from[w])], sizeof words[w]);
-  return words;
+/// What a kernel for values of type S reads.
+template <class S>
+struct Stream {
+  std::uint32_t ring_units;
+  std::vector<std::uint32_t> part_unit;
+  std::vector<PackedStep> steps;
+  std::vector<std::uint64_t> words;
+};
+
+/// With the values of some factors, as take_kernel brings them.
+Stream<double> with_values(const Packed& packed, const Buffer<double>& value) {
+  Stream<double> s{packed.ring_units, packed.part_unit, packed.steps, {packed.words.begin(), packed.words.end()}};
+  for (std::size_t w = 0; w < s.words.size(); ++w)
+    if (packed.from[w] >= 0) std::memcpy(&s.words[w], &value[std::size_t(packed.from[w])], sizeof s.words[w]);
+  return s;
+}
+
+/// As RoundedPackedSweeps rounds: round(i, j, v) with rows counted through all parts.
+template <class S, class Round>
+Stream<S> rounded_stream(const Packed& p, const Stream<double>& from, const Round& round) {
+  const auto parts = std::size_t(p.parts());
+  Stream<S> to{p.ring_for(sizeof(S)), {0}, from.steps, {}};
+  for (std::size_t part = 0; part < parts; ++part)
+    to.part_unit.push_back(to.part_unit.back() + triangular::place_steps(from.steps.data() + p.part_step[part],
+                                                                         p.part_step[part + 1] - p.part_step[part],
+                                                                         p.width, sizeof(S), to.ring_units,
+                                                                         to.steps.data() + p.part_step[part]));
+  to.words.assign(2 * std::size_t(to.part_unit.back()), 0);
+  for (std::size_t part = 0; part < parts; ++part)
+    for (auto q = std::size_t(p.part_step[part]); q < std::size_t(p.part_step[part + 1]); ++q)
+      for (unsigned t = 0; t < from.steps[q].rows; ++t)
+        triangular::round_update<S>(
+            from.words.data() + 2 * (std::size_t(from.part_unit[part]) + from.steps[q].begin), p.width,
+            from.steps[q].rows, t,
+            [&](Index i, Index j, double v) { return round(p.part_row[part] + i, p.part_row[part] + j, v); },
+            to.words.data() + 2 * (std::size_t(to.part_unit[part]) + to.steps[q].begin));
+  return to;
 }
 
 /// A part's stream through a ring of eight chunks, each refilled as soon as it may be.
+template <class S>
 class Ring {
  public:
-  Ring(const Packed& p, const std::vector<std::uint64_t>& words, std::size_t part)
-      : words_(words),
-        first_(p.part_unit[part]),
-        length_(p.part_unit[part + 1] - p.part_unit[part]),
-        chunk_(p.ring_units / chunks),
-        ring_(2 * std::size_t(p.ring_units), ~std::uint64_t(0)) {}
+  Ring(const Stream<S>& stream, std::size_t part)
+      : words_(stream.words),
+        first_(stream.part_unit[part]),
+        length_(stream.part_unit[part + 1] - stream.part_unit[part]),
+        chunk_(stream.ring_units / chunks),
+        ring_(2 * std::size_t(stream.ring_units), ~std::uint64_t(0)) {}
   /// Asks for what fits, now that nobody reads what stands before unit `done`.
   void feed(std::size_t done) {
     for (; asked_ < done / chunk_ + chunks && asked_ * chunk_ < length_; ++asked_)
@@ -168,34 +204,34 @@ struct Fetched {
   std::size_t place(unsigned k) const { return column[k / 4] >> k % 4 * 16 & 0xffff; }
 };
 
-std::vector<Fetched> fetch(const Packed& p, const Ring& ring, const PackedStep& s) {
+template <class S>
+std::vector<Fetched> fetch(const Packed& p, const Ring<S>& ring, const PackedStep& s) {
+  constexpr unsigned in_a_word = 8 / sizeof(S);
   const unsigned columns = packed_column_words(p.width);
   std::vector<Fetched> all(s.rows);
   for (std::size_t t = 0; t < all.size(); ++t) {
     const auto word = [&](unsigned k) { return ring.word(s.at + (t + std::size_t(k) * s.rows) * 8); };
     for (unsigned k = 0; k < columns; ++k) all[t].column.push_back(word(k));
     for (unsigned k = 0; k < p.width; ++k) {
-      const std::uint64_t w = word(columns + k);
-      double v;
-      std::memcpy(&v, &w, sizeof v);
-      all[t].value.push_back(v);
+      const auto bits = PackedBits<S>(word(columns + k / in_a_word) >> k % in_a_word * 8 * sizeof(S));
+      all[t].value.push_back(std::bit_cast<S>(bits));
     }
   }
   return all;
 }
 
-/// Both sweeps over all parts, b and the result in local rows.
-std::vector<double> sweeps(const Packing& packing, const Buffer<double>& value, const std::vector<double>& b) {
-  const Packed& p = packing.packed;
-  const std::vector<std::uint64_t> words = with_values(p, value);
+/// Both sweeps over all parts, b and the result in local rows, in double; pivots those of `diagonal`.
+template <class S>
+std::vector<double> sweeps(const Packed& p, const Stream<S>& stream, const std::vector<double>& diagonal,
+                           const std::vector<double>& b) {
   std::vector<double> result(b.size(), 1e300);
   for (std::size_t part = 0; part < std::size_t(p.parts()); ++part) {
     const auto first = std::size_t(p.part_row[part]), last = std::size_t(p.part_row[part + 1]);
-    const PackedStep* const steps = p.steps.data() + p.part_step[part];
+    const PackedStep* const steps = stream.steps.data() + p.part_step[part];
     const Index count = p.part_step[part + 1] - p.part_step[part];
     std::vector<double> x;
-    for (std::size_t i = first; i < last; ++i) x.push_back(b[i] / value[std::size_t(packing.diagonal[i])]);
-    Ring ring(p, words, part);
+    for (std::size_t i = first; i < last; ++i) x.push_back(b[i] / diagonal[i]);
+    Ring<S> ring(stream, part);
     bool stuck = false;
     const auto fetched = [&](Index q) {
       if (q >= count) return std::vector<Fetched>{};
@@ -219,6 +255,14 @@ std::vector<double> sweeps(const Packing& packing, const Buffer<double>& value, 
     std::copy(x.begin(), x.end(), result.begin() + std::ptrdiff_t(first));
   }
   return result;
+}
+std::vector<double> diagonal_of(const Packing& packing, const Buffer<double>& value) {
+  std::vector<double> d;
+  for (Offset at : packing.diagonal) d.push_back(value[std::size_t(at)]);
+  return d;
+}
+std::vector<double> sweeps(const Packing& packing, const Buffer<double>& value, const std::vector<double>& b) {
+  return sweeps(packing.packed, with_values(packing.packed, value), diagonal_of(packing, value), b);
 }
 
 /// (I + U)^-1 (I + L)^-1 D^-1 b by substitution, row after row of the CSR.
@@ -249,6 +293,80 @@ TEST(Packed, ReadAsAGpuReadsThemTheyAreTheFactors) {
     const std::vector<double> got = sweeps(p, other, b);
     ASSERT_LT(difference(got, substitution(c.a, other, b)), 1e-13);
     EXPECT_GT(difference(got, expected), 1e-3) << "the values do not count";
+  });
+}
+
+/// Powers of two for each row.
+std::vector<double> powers_of_two(Index n, int most, std::uint64_t seed) {
+  std::mt19937_64 engine(seed);
+  std::uniform_int_distribution<int> power(-most, most);
+  std::vector<double> v(static_cast<std::size_t>(n));
+  for (double& x : v) x = std::ldexp(1.0, power(engine));
+  return v;
+}
+
+/// Read as a GPU reads them, values of type S are those of the factors, scaled and rounded one by one.
+template <class S>
+void expect_rounded(const Case& c, const Packing& packing) {
+  const std::vector<double> scale = powers_of_two(c.a.rows, 6, 945), b = random_values(std::size_t(c.a.rows), 946);
+  const auto scaled_entry = [&](Index i, Index j, double v) {
+    return rounded<S>(v * scale[std::size_t(j)] / scale[std::size_t(i)]);
+  };
+  Buffer<double> value = c.a.values;
+  std::size_t changed = 0;
+  for (Index i = 0; i < c.a.rows; ++i)
+    for (auto k = std::size_t(c.a.offsets[std::size_t(i)]); k < std::size_t(c.a.offsets[std::size_t(i) + 1]); ++k)
+      if (const Index j = c.a.columns[k]; j != i) {
+        value[k] = double(scaled_entry(i, j, c.a.values[k]));
+        changed += value[k] != c.a.values[k];
+      }
+  const Packed& p = packing.packed;
+  const Stream<S> stream = rounded_stream<S>(p, with_values(p, c.a.values), scaled_entry);
+  const std::vector<double> expected = substitution(c.a, value, b);
+  ASSERT_LT(difference(sweeps(p, stream, diagonal_of(packing, value), b), expected), 1e-12);
+  EXPECT_EQ(changed > 0, c.a.nnz() > c.a.rows) << "nothing was rounded";
+}
+
+TEST(Packed, RoundedTheyAreTheRoundedFactors) {
+  for_all([](const Case& c, const Packing& p) {
+    expect_rounded<float>(c, p);
+    expect_rounded<Half>(c, p);
+    expect_rounded<Bfloat16>(c, p);
+  });
+}
+
+TEST(Packed, RoundedStepsTileTheirPartsStreamAndTakeLessOfIt) {
+  for_all([](const Case& c, const Packing& packing) {
+    const Packed& p = packing.packed;
+    const auto expect = [&](auto type) {
+      const auto s = rounded_stream<decltype(type)>(p, with_values(p, c.a.values),
+                                                    [](Index, Index, double v) { return rounded<decltype(type)>(v); });
+      constexpr unsigned bytes = sizeof(type);
+      for (std::size_t part = 0; part < std::size_t(p.parts()); ++part) {
+        std::uint32_t at = 0;
+        for (auto q = std::size_t(p.part_step[part]); q < std::size_t(p.part_step[part + 1]); ++q) {
+          const PackedStep& step = s.steps[q];
+          ASSERT_EQ(step.rows, p.steps[q].rows);
+          const std::uint32_t length = units_of(p, step.rows, bytes), left = s.ring_units - at % s.ring_units;
+          ASSERT_EQ(step.begin, length > left ? at + left : at);
+          ASSERT_EQ(step.end, step.begin + length);
+          ASSERT_EQ(step.begin / s.ring_units, (step.end - 1) / s.ring_units) << "crosses a turn";
+          ASSERT_EQ(step.at, 16 * (step.begin % s.ring_units));
+          at = step.end;
+        }
+        ASSERT_EQ(s.part_unit[part] + at, s.part_unit[part + 1]);
+      }
+      EXPECT_LE(s.words.size(), p.words.size());
+      std::uint32_t most = 0;
+      for (const PackedStep& step : s.steps) most = std::max(most, units_of(p, step.rows, bytes));
+      EXPECT_EQ(s.ring_units & (s.ring_units - 1), 0u) << s.ring_units;
+      EXPECT_GE(s.ring_units, std::max<std::uint32_t>(256, 4 * most));
+      EXPECT_LE(s.ring_units, p.ring_units);
+      EXPECT_LT(p.PackedShape::shared_bytes(s.ring_units, bytes), p.shared_bytes());
+    };
+    expect(float{});
+    expect(Half{});
+    expect(Bfloat16{});
   });
 }
 
