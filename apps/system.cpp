@@ -60,7 +60,9 @@ void add_system_options(CLI::App& command, SystemOptions& o) {
 }
 
 void add_solver_options(CLI::App& command, Options& o) {
-  command.add_option("--solver", o.solver, "auto, cg, bicgstab, gmres, fgmres, gmres-ir (double answers from inner solves in lower precision)")
+  command
+      .add_option("--solver", o.solver,
+                  "auto, cg, bicgstab, gmres, fgmres, gmres-ir (double answers from inner solves in lower precision)")
       ->capture_default_str();
   command
       .add_option("--precision", o.precision,
@@ -69,13 +71,17 @@ void add_solver_options(CLI::App& command, Options& o) {
       ->capture_default_str();
   command.add_option("--basis", o.basis, "What an inner GMRES keeps its basis in: auto, fp32, fp16, bf16")
       ->capture_default_str();
-  command.add_option("--inner-iters", o.inner_iterations,
-                     "Most iterations of an inner solve [100 for gmres-ir, --restart for gmres, else 2000]");
+  command.add_option(
+      "--inner-iters", o.inner_iterations,
+      "Most iterations of an inner solve [100 for gmres-ir, --restart for gmres, else --max-iters / 8, at most 2000]");
   command.add_option("--outer-iters", o.outer_iterations,
                      "Most inner solves in one precision [10 for gmres-ir, 2000 for gmres, else 40]");
   command.add_option("--inner-rtol", o.inner_tolerance,
                      "Tolerance of an inner solve [follows the outer residual, as far as the precision carries]");
-  command.add_option("--restart", o.restart, "Basis vectors of gmres and fgmres, and of gmres-ir once in double")->capture_default_str();
+  command
+      .add_option("--restart", o.restart,
+                  "Basis vectors of gmres and fgmres; gmres-ir has these or --inner-iters, whichever is more")
+      ->capture_default_str();
   command.add_option("--rtol", o.rtol, "Tolerance on the true residual, relative to the right-hand side")
       ->capture_default_str();
   command.add_option("--atol", o.atol, "Absolute tolerance")->capture_default_str();

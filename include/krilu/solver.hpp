@@ -51,13 +51,14 @@ struct Options {
   double shift = 0;  // added to |diagonal| when the preconditioner is formed, in units of the row's largest entry
 
   // Mixed precision: residual, correction and convergence test are in double; what is between them (inner) is not.
-  std::string precision = "auto";  // arithmetic[/storage] of the inner solves: auto (fp32 for gmres-ir, else fp64), fp64,
-                                   // fp32, fp32/fp16, fp32/bf16. fgmres alone stays in double and takes its
+  std::string precision = "auto";  // arithmetic[/storage] of the inner solves: auto (fp32 for gmres-ir, else fp64),
+                                   // fp64, fp32, fp32/fp16, fp32/bf16. fgmres alone stays in double and takes its
                                    // preconditioner in that precision
-  std::string basis = "auto";      // what an inner GMRES keeps its basis in: auto, fp64, fp32, fp16, bf16
-  int inner_iterations = 0;        // most in an inner solve; 0: 100 for gmres-ir, no limit for cg and bicgstab
-  int outer_iterations = 0;        // most in one precision before it is raised; 0: 10 for gmres-ir, 40 for the others
-  double inner_tolerance = 0;      // of an inner solve, relative; 0: follows the outer residual
+  std::string basis = "auto";  // what an inner GMRES keeps its basis in: auto, fp64, fp32, fp16, bf16
+  int inner_iterations = 0;    // most in an inner solve; 0: 100 for gmres-ir, restart for gmres, an eighth of
+                               // max_iterations for cg and bicgstab, but no more than 2000
+  int outer_iterations = 0;    // most in one precision before it is raised; 0: 10 for gmres-ir, 2000 for gmres, else 40
+  double inner_tolerance = 0;  // of an inner solve, relative; 0: follows the outer residual
 };
 
 /// Progress of a running solve, for another thread to read while solve() runs, and to stop it by. Lives as long as the
@@ -132,9 +133,9 @@ struct Result {
   std::vector<double> history;   // residual after 0, 1, 2, ... iterations, relative: to ||b|| in norm true2, by
                                  // OpenFOAM's normFactor in norm openfoam; of the recurrence, corrected at restarts
   std::string solver, precond, triangular, ordering, device;  // what was used
-  std::string precision = "fp64";  // of the last inner solve
-  int outer_iterations = 0;        // inner solves of mixed precision; 0 where all is double
-  std::int64_t values_lost = 0;    // entries of matrix and factors that became zero when they were rounded
+  std::string precision = "fp64";                             // of the last inner solve; fp64 where there was none
+  int outer_iterations = 0;                                   // inner solves of mixed precision; 0 where all is double
+  std::int64_t values_lost = 0;  // entries of matrix and factors that became zero when they were rounded
   int threads = 1;
   Seconds seconds;
   std::size_t bytes = 0;           // held by the solver: its copy of the matrix, preconditioner and vectors

@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-constexpr Index columns_at_once = 4;  // of reduce_columns, by a block: what they share is read once
+constexpr Index columns_at_once = 8;  // of reduce_columns, by a block: what they share is read once
 
 /// Columns from columns_at_once * blockIdx.y on of a reduce_columns; blocks without any leave at once.
 template <class F, class Close>
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(block_threads)
     for (int k = 0; k < N; ++k) sum[c * N + k] += SumTraits<V>::get(v, k);
   };
   if (first + C <= columns) {
-#pragma unroll 4
+#pragma unroll 2
     for (; i < n; i += step)
 #pragma unroll
       for (int c = 0; c < C; ++c) add(c);

@@ -260,21 +260,25 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
       finish(Status::converged);
     } else if (control.iteration >= criterion.max_iterations) {
       finish(Status::max_iterations);
-    } else if (control.reason == Stop::interrupted) {
+    } else if (control.reason == Stop::interrupted || (control.reason == Stop::limit && monitor.interrupted())) {
       finish(Status::interrupted);
     } else if (policy.refines) {
       // A claim is false where the true residual is twice what the stage believes, and little was gained. Where it ran
-      // into its limit and its claim is true, no precision would have done more.
+      // into its limit, its claim is true and nothing is forgotten, no precision would have done more.
       constexpr double no_gain = 0.5, false_claim = 2, grown = 1.01;
       const bool limits = control.reason == Stop::limit;
       const double claimed = double(control.norm) / before;
       const double left = gain < 1 ? std::log(target / now.own) / std::log(gain) : 1e9;
       std::string why;
-      if (!finite || gain > grown)
+      const bool broke = control.reason == Stop::breakdown || control.reason == Stop::not_finite;
+      if (broke && !(gain <= no_gain))
+        why = "it broke down";
+      else if (!finite || gain > grown)
         why = "the residual grew";
-      else if (gain > no_gain && (!limits || gain > false_claim * claimed))
+      else if (gain > no_gain && gain > false_claim * claimed)
         why = "its residual is not the true one";
-      else if (goes >= policy.most_goes || (!limits && goes + left > policy.most_goes + 0.5))
+      else if (goes >= policy.most_goes || (limits && !policy.keeps && gain > no_gain) ||
+               (!limits && goes + left > policy.most_goes + 0.5))
         why = limits ? "its iterations did not do" : "at this rate its refinements will not do";
       if (!why.empty() && !raise(why)) finish(limits ? Status::max_iterations : Status::stagnated);
       if (why.empty() && !limits) adapt(policy, asked_reduction, gain);

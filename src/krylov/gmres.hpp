@@ -18,6 +18,7 @@
 // That is GCRO without truncation [de Sturler 1996], C being had for one pass over V.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -35,7 +36,7 @@ class Gmres final : public Method<Space, T> {
   Gmres(Space space, Index rows, int restart, bool flexible)
       : ex_(std::move(space)),
         n_(std::size_t(rows)),
-        m_(restart),
+        m_(std::min(restart, std::max(rows, 1) + spare)),
         flexible_(flexible),
         v_(ex_.template allocate<B>(n_ * std::size_t(m_ + 1))),
         kept_(ex_.template allocate<B>(flexible ? n_ * std::size_t(m_) : 0)),
@@ -44,7 +45,8 @@ class Gmres final : public Method<Space, T> {
         w_(ex_.template allocate<T>(n_)),
         // H and S: m columns of m + 1; h: the newest column of H, not rotated; a, b: what u and w hold of the basis;
         // Givens cosines and sines; g: the rotated right-hand side; y: the coefficients of x; numbers
-        small_(ex_.template allocate<T>(std::size_t(2 * (m_ + 1) * m_ + 7 * (m_ + 2) + numbers))),
+        small_(ex_.template allocate<T>(2 * std::size_t(m_ + 1) * std::size_t(m_) + 7 * std::size_t(m_ + 2) +
+                                        std::size_t(numbers))),
         counters_(ex_.template allocate<Index>(std::size_t(3 + m_))),
         flags_(ex_.template allocate<int>(std::size_t(4 + m_ + 1))) {
     // Entries of a unit vector are about 1 / sqrt(n): fp16 keeps them times a power of two near sqrt(n).
@@ -58,6 +60,9 @@ class Gmres final : public Method<Space, T> {
 
   // Parts of the above: public because nvcc takes kernels, and what they capture, in public members only.
 
+  /// Loads of a GPU's thread that are on their way before the first is used.
+  static constexpr Index at_once = 8;
+
   /// What is small, where the vectors live.
   struct Small {
     Index m;
@@ -68,9 +73,7 @@ class Gmres final : public Method<Space, T> {
     exec::Scalar<int> stop, cycle_done, goes_on, exhausted;
     exec::View<int> apart;  // basis vectors that nothing is made orthogonal to any more
 
-    // One thread of a GPU does what follows: several loads are on their way before the first is used, since each takes
-    // longer than what is done with it.
-    static constexpr Index at_once = 8;
+    // One thread of a GPU does what follows.
 
     /// The rotations of columns begin .. end-1, of one basis, on v, whose entry place[begin] comes first.
     KRILU_INLINE void rotate(Index begin, Index end, T* v) const {
@@ -201,6 +204,11 @@ class Gmres final : public Method<Space, T> {
           s.beta() = std::sqrt(s.before());
           if (!(s.beta() > T(0))) s.beta() = 1;
         });
+        if constexpr (!std::is_same_v<T, B>) {  // 16 bits have little range: the next u is of length 1 at the most
+          ex.reduce(n, KRILU_FN(Index i) { return w[i] * w[i]; }, KRILU_FN(T ww) {
+            if (ww > T(0)) s.beta() = std::sqrt(ww);
+          });
+        }
         // v = (u - V a) / nu,  beta u = w - V b - c v, the next one
         advance(true);
         // |u|, and with it the newest column of H
@@ -225,7 +233,7 @@ class Gmres final : public Method<Space, T> {
         });
       });
 
-      // H y = g;  S y, coefficients of V as it stands now, in h
+      // H y = g;  b = S y, coefficients of V as it stands now
       ex.once(KRILU_FN() {
         for (Index k = 0; k <= s.columns(); ++k) s.b[k] = 0;
         for (Index k = s.j(); k-- > 0;) {
@@ -236,7 +244,8 @@ class Gmres final : public Method<Space, T> {
           s.y[k] = pivot != T(0) ? sum / pivot : T(0);
           if (!(s.y[k] - s.y[k] == T(0))) s.y[k] = 0;
         }
-        for (Index begin = 0; begin < s.j();) {  // basis by basis, since V has taken up the rotations of all but the last
+        // Basis by basis, since V has taken up the rotations of all but the last.
+        for (Index begin = 0; begin < s.j();) {
           Index end = begin;
           do {
             for (Index i = 0; i <= s.place[end]; ++i) s.b[i] += s.y[end] * s.S[end * (s.m + 1) + i];
@@ -357,12 +366,15 @@ class Gmres final : public Method<Space, T> {
       if (s.exhausted() || (!on && K == 0)) return;
       const B* v = V.data;
       if (end - begin == 1) {  // a GPU's thread
-        v += begin;
         T au = 0, bw = 0;
-        for (Index k = 0; k < K; ++k, v += n) {
-          const T value = T(*v);
-          au += s.a[k] * value;
-          if (on) bw += s.b[k] * value;
+        for (Index k = 0; k < K; k += at_once) {
+          T value[at_once];
+          for (Index q = 0; q < at_once; ++q)
+            value[q] = k + q < K ? T(v[std::size_t(k + q) * n + std::size_t(begin)]) : T(0);
+          for (Index q = 0; q < at_once && k + q < K; ++q) {
+            au += s.a[k + q] * value[q];
+            if (on) bw += s.b[k + q] * value[q];
+          }
         }
         u[begin] -= au * inverse;
         if (on) w[begin] -= bw * inverse;
@@ -420,8 +432,12 @@ class Gmres final : public Method<Space, T> {
       Index k = 0;
       if (end - begin == 1) {  // a GPU's thread
         T sum = 0;
-        z += begin;
-        for (; k < columns(); ++k, z += n) sum += y[k] * T(*z);
+        for (; k < columns(); k += at_once) {
+          T value[at_once];
+          for (Index q = 0; q < at_once; ++q)
+            value[q] = k + q < columns() ? T(z[std::size_t(k + q) * n + std::size_t(begin)]) : T(0);
+          for (Index q = 0; q < at_once && k + q < columns(); ++q) sum += y[k + q] * value[q];
+        }
         x[begin] += factor * sum;
         return;
       }
@@ -442,6 +458,7 @@ class Gmres final : public Method<Space, T> {
 
  private:
   static constexpr Index numbers = 6;
+  static constexpr Index spare = 16;  // vectors beyond the rows, for residuals that enter a full basis
   Small small() const {
     Small s;
     s.m = m_;

@@ -116,8 +116,9 @@ class RoundedForm<exec::Cuda, S> final : public Preconditioner<exec::Cuda, float
   }
   std::optional<triangular::Report> triangular() const override { return runner_.report(); }
   int trials_left() const override { return runner_.trials_left(); }
-  std::size_t bytes() const override { 
-    return (shared_ ? 0 : triangles_->bytes()) + rd_.bytes() + work_.bytes() + runner_.bytes();
+  std::size_t bytes() const override {
+    return (shared_ && triangles_.use_count() > 1 ? 0 : triangles_->bytes()) + rd_.bytes() + work_.bytes() +
+           runner_.bytes();
   }
 
  private:

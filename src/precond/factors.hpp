@@ -73,7 +73,9 @@ class RoundedForm final : public Preconditioner<Space, float> {
   using Preconditioner<Space, float>::apply;
   void apply(const float* r, float* z) override;
   std::optional<triangular::Report> triangular() const override { return runner_->report(); }
-  std::size_t bytes() const override { return (shared_ ? 0 : triangles_->matrix.bytes()) + rd_.bytes(); }
+  std::size_t bytes() const override {
+    return (shared_ && triangles_.use_count() > 1 ? 0 : triangles_->matrix.bytes()) + rd_.bytes();
+  }
 
  private:
   Space space_;

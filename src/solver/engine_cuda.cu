@@ -124,12 +124,16 @@ std::unique_ptr<const sparse::Operator<exec::Cuda, double>> DeviceSystem::produc
 }
 
 sparse::Rounded<exec::Cuda> DeviceSystem::rounded(const sparse::Rounding& rounding) const {
-  if (hec_) return {nullptr, sparse::rounded_product(ex_, *hec_, rounding)};
+  if (hec_) {
+    auto product = sparse::rounded_product(ex_, *hec_, rounding);
+    const std::size_t bytes = product->bytes();
+    return {nullptr, std::move(product), bytes};
+  }
   return with_format(rounding.storage, [&](auto s) -> sparse::Rounded<exec::Cuda> {
     using S = decltype(s);
     auto m = std::make_shared<const sparse::RoundedMatrixOf<exec::Cuda, S>>(
         sparse::rounded_matrix<S>(ex_, pattern_, matrix_.view(), rounding));
-    return {m, std::make_unique<const sparse::SplitOperator<exec::Cuda, float, S>>(ex_, m->matrix)};
+    return {m, std::make_unique<const sparse::SplitOperator<exec::Cuda, float, S>>(ex_, m->matrix), m->bytes()};
   });
 }
 

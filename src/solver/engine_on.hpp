@@ -44,7 +44,7 @@ class EngineOn final : public Engine {
     replace_preconditioner(a, plan.precond);
     const Index n = a.rows;
     if (plan.precision.arithmetic == Format::fp64)
-      method_ = make_method<Space, T>(ex_, plan.method, n, options_.restart);
+      method_ = make_method<Space, T>(ex_, plan.method, n, plan.restart);
     else
       stages_ = std::make_unique<Stages<Space, System>>(ex_, plan, options_, n);
     driver_ = std::make_unique<krylov::Driver<Space, T>>(ex_, n);
@@ -89,7 +89,6 @@ class EngineOn final : public Engine {
     const krylov::Criterion criterion{options_.rtol, options_.atol, options_.norm, options_.max_iterations};
     krylov::Outcome out;
     if (stages_) {
-      ex_.rehearse(stages_->trials_left());
       stages_->begin(*A);
       const std::string raised = stages_->raised();
       out = driver_->run([&] { return stages_->next(); }, *A, b_, x_, criterion, monitor);
@@ -113,6 +112,7 @@ class EngineOn final : public Engine {
     return b + b_.bytes() + x_.bytes();
   }
   std::optional<triangular::Report> triangular() const override {
+    if (stages_ && stages_->preconditioner()) return stages_->preconditioner()->triangular();
     return precond_ ? precond_->triangular() : std::nullopt;
   }
   std::string shape() const override { return system_.shape(); }
@@ -120,7 +120,7 @@ class EngineOn final : public Engine {
   std::string preconditioner() const override { return precond_ ? precond_->description() : std::string(); }
 
  private:
-  /// In double, or in the precision of the inner solves.
+  /// In double, or, where matrix and preconditioner are rounded, in their precision.
   template <class V>
   Costs costs_of(const sparse::Operator<Space, V>& A, precond::Preconditioner<Space, V>& M) {
     const auto r = ex_.template allocate<V>(b_.size()), z = ex_.template allocate<V>(b_.size());

@@ -12,12 +12,13 @@ namespace krilu::solver {
 
 /// What the names of Options became.
 struct Plan {
-  Precision precision;           // of the inner solves; fp64: there are none
-  Format basis = Format::fp64;   // of an inner GMRES
-  std::string method;       // cg, bicgstab, gmres, fgmres
-  std::string precond;      // a name of the registry
-  std::string ordering;     // a name of schedule::order_by_name
-  bool triangular = false;  // the preconditioner sweeps over triangles
+  Precision precision;          // of the inner solves; fp64: there are none
+  Format basis = Format::fp64;  // of an inner GMRES
+  int restart = 30;             // basis vectors of one in double
+  std::string method;           // cg, bicgstab, gmres, fgmres
+  std::string precond;          // a name of the registry
+  std::string ordering;         // a name of schedule::order_by_name
+  bool triangular = false;      // the preconditioner sweeps over triangles
 };
 
 struct Facts {

@@ -57,7 +57,11 @@ void require_options(const Options& o) {
     throw Error("triangular serial is for the host: a GPU has level-set, sync-free and tiled");
   if (o.ordering != "auto") schedule::require_ordering_name(o.ordering);
   if (!(o.rtol >= 0) || !(o.atol >= 0)) throw Error("rtol and atol are numbers from 0");
+  constexpr int most_vectors = 30000;
   if (o.restart < 1) throw Error(fmt::format("restart is {}: a basis holds at least 1 vector", o.restart));
+  if (std::max(o.restart, o.inner_iterations) > most_vectors)
+    throw Error(fmt::format("restart and inner-iters are at most {}: a basis of more vectors is not worth its memory",
+                            most_vectors));
   if (o.max_iterations < 0) throw Error("max-iters is a whole number from 0");
   if (o.threads < 0) throw Error("threads is a whole number from 1, or 0 for all");
   if (!(o.shift >= 0)) throw Error("shift is a number from 0");
@@ -181,18 +185,6 @@ void Solver::Body::choose(const CsrView& a, const sparse::Symmetry& symmetry, co
   const bool refinement = plan.method == "gmres-ir";
   if (refinement) plan.method = "gmres";
   plan.precision = precision_by_name(options.precision != "auto" ? options.precision : refinement ? "fp32" : "fp64");
-  plan.basis = plan.precision.arithmetic;
-  if (options.basis != "auto") {
-    const Format basis = format_by_name(options.basis);
-    const bool mixed = plan.precision.arithmetic != Format::fp64;
-    if (plan.method == "gmres" && mixed && basis != Format::fp64)
-      plan.basis = basis;
-    else if (basis != plan.precision.arithmetic)
-      notes.push_back(fmt::format("basis {}: not used, since {}", options.basis,
-                                  !mixed                  ? "all is computed in fp64"
-                                  : basis == Format::fp64 ? "the inner solves are computed in fp32"
-                                                          : plan.method + " stores no basis of its own"));
-  }
   const auto chose = [&](const char* what, std::string& name, const char* value, const std::string& why) {
     name = value;
     explanation.push_back(fmt::format("{} {}: {}", what, value, why));
@@ -210,6 +202,30 @@ void Solver::Body::choose(const CsrView& a, const sparse::Symmetry& symmetry, co
       chose("solver", plan.method, "gmres",
             fmt::format("{} rows have no diagonal entry or a zero one, where GMRES is the safest",
                         diagonal.missing + diagonal.zero));
+  }
+  const bool mixed = plan.precision.arithmetic != Format::fp64;
+  plan.basis = plan.precision.arithmetic;
+  if (options.basis != "auto") {
+    const Format basis = format_by_name(options.basis);
+    if (plan.method == "gmres" && mixed && basis != Format::fp64)
+      plan.basis = basis;
+    else if (plan.method == "gmres" || mixed || basis != Format::fp64)
+      notes.push_back(fmt::format("basis {}: not used, since {}", options.basis,
+                                  plan.method == "fgmres"  ? "fgmres keeps its bases in fp64"
+                                  : plan.method != "gmres" ? plan.method + " has none"
+                                  : mixed                  ? "the inner solves are computed in fp32"
+                                                           : "all is computed in fp64"));
+  }
+  plan.restart = options.restart;
+  if (!mixed) {
+    if (refinement) {
+      plan.restart = std::max(options.restart, options.inner_iterations > 0 ? options.inner_iterations : 100);
+      notes.push_back(fmt::format("gmres-ir in fp64 is GMRES({}): there is nothing to refine", plan.restart));
+    } else if (options.inner_iterations > 0 || options.outer_iterations > 0 || options.inner_tolerance > 0) {
+      notes.push_back("inner-iters, outer-iters and inner-rtol: not used, since all is computed in fp64");
+    }
+  } else if (plan.method == "fgmres" && (options.inner_iterations > 0 || options.inner_tolerance > 0)) {
+    notes.push_back("inner-iters and inner-rtol: not used, since fgmres has no inner solves");
   }
   if (plan.precond == "auto") {
     if (!full && options.shift == 0) {
@@ -395,7 +411,7 @@ Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* mo
   r.initial_residual = out.initial;
   r.history = std::move(out.history);
   r.solver = s.options.solver == "gmres-ir" ? s.options.solver : s.plan.method;
-  if (!out.precision.empty()) r.precision = out.precision;
+  if (!out.precision.empty() && out.iterations > 0) r.precision = out.precision;
   r.outer_iterations = out.outer_iterations;
   r.values_lost = out.values_lost;
   r.precond = s.plan.precond;

@@ -56,7 +56,6 @@ class Stages {
   /// An iteration's parts as they are now; null where they are the double ones.
   const sparse::Operator<Space, float>* product() const { return product_; }
   precond::Preconditioner<Space, float>* preconditioner() const { return rounded_; }
-  int trials_left() const { return rounded_ ? rounded_->trials_left() : 0; }
 
  private:
   struct Level {
@@ -68,6 +67,7 @@ class Stages {
   krylov::StagePolicy policy_of(const Level& level) const;
   static constexpr int paper_inner = 100, paper_outer = 10;
   bool is_gmres() const { return plan_.method == "gmres"; }
+  bool has_factors() const { return plan_.precond != "none" && plan_.precond != "jacobi"; }
   bool is_refinement() const { return options_.solver == "gmres-ir"; }
   sparse::Rounding rounding(Format storage) const {
     return {storage, scaled_ ? row_.data() : nullptr, scaled_ ? column_.data() : nullptr, count_.data()};
@@ -75,7 +75,7 @@ class Stages {
   /// An inner solve's at least.
   int basis_vectors() const { return std::max(options_.restart, is_refinement() ? levels_.front().inner : 0); }
   /// Makes what a level computes with, and lets go of what it does not need.
-  void prepare(const Level& level);
+  void prepare(std::size_t number);
   krylov::Method<Space, double>& method_in_double();
 
   Space ex_;
@@ -83,7 +83,8 @@ class Stages {
   Options options_;
   Index rows_;
   std::vector<Level> levels_;
-  std::size_t next_ = 0, reached_ = 0;
+  static constexpr std::size_t nothing = std::size_t(-1);
+  std::size_t next_ = 0, reached_ = 0, prepared_ = nothing;  // prepared_: the level whose parts stand
 
   const System* system_ = nullptr;
   precond::Preconditioner<Space, double>* M_ = nullptr;
@@ -118,7 +119,9 @@ Stages<Space, System>::Stages(Space space, const Plan& plan, const Options& opti
 
 template <class Space, class System>
 auto Stages<Space, System>::ladder() const -> std::vector<Level> {
-  constexpr int many = 2000, more_outer = 40;
+  constexpr int most = 2000, more_outer = 40;
+  // Methods that begin anew with each go get a share of all iterations, so that there are some left for higher levels.
+  const int many = std::min(most, std::max(50, options_.max_iterations / 8));
   const Format asked = plan_.precision.storage;
   const bool gmres = is_gmres();
   const int inner = options_.inner_iterations > 0 ? options_.inner_iterations
@@ -127,7 +130,7 @@ auto Stages<Space, System>::ladder() const -> std::vector<Level> {
                                                   : many;
   const int goes = options_.outer_iterations > 0 ? options_.outer_iterations
                    : is_refinement()             ? paper_outer
-                   : gmres                       ? many
+                   : gmres                       ? most
                                                  : more_outer;
   std::vector<Level> all;
   if (plan_.method != "fgmres") {
@@ -135,13 +138,14 @@ auto Stages<Space, System>::ladder() const -> std::vector<Level> {
     if (gmres && plan_.basis != f32) all.push_back({plan_.basis, asked, asked, inner, goes});
     if (asked != f32) {
       all.push_back({f32, asked, asked, inner, goes});
-      all.push_back({f32, f32, asked, inner, goes});
+      if (has_factors()) all.push_back({f32, f32, asked, inner, goes});
     }
     all.push_back({f32, f32, f32, inner, goes});
   }
   const int unlimited = std::numeric_limits<int>::max();
-  if (plan_.precond != "none" && plan_.precond != "jacobi")
-    all.push_back({Format::fp64, Format::fp64, plan_.method == "fgmres" ? asked : Format::fp32, unlimited, goes});
+  if (has_factors())
+    all.push_back(
+        {Format::fp64, Format::fp64, plan_.method == "fgmres" ? asked : Format::fp32, gmres ? unlimited : many, goes});
   all.push_back({Format::fp64, Format::fp64, Format::fp64, unlimited, unlimited});
   return all;
 }
@@ -163,6 +167,7 @@ krylov::StagePolicy Stages<Space, System>::policy_of(const Level& l) const {
   p.most_inner = l.inner;
   p.most_goes = l.goes;
   p.refines = l.factors != Format::fp64;
+  p.keeps = is_gmres();
   if (l.matrix == Format::fp64) return p;
   // The least reduction that a first go is asked for, and what may be asked of later ones: some digits short of the
   // format's own, which the condition of A takes.
@@ -205,11 +210,13 @@ void Stages<Space, System>::factor(const CsrView& a, const System& system, preco
     system.copy_in(row_, scales.row);
     system.copy_in(column_, scales.column);
   }
-  prepare(levels_[reached_]);
+  prepare(reached_);
 }
 
 template <class Space, class System>
-void Stages<Space, System>::prepare(const Level& level) {
+void Stages<Space, System>::prepare(std::size_t number) {
+  const Level& level = levels_[number];
+  prepared_ = nothing;
   std::erase_if(matrices_, [&](const auto& m) { return m.first != level.matrix; });
   std::erase_if(factors_, [&](const auto& f) { return f.first != level.factors; });
   in_single_.reset();
@@ -239,6 +246,7 @@ void Stages<Space, System>::prepare(const Level& level) {
   std::int64_t count = 0;
   ex_.copy_out(&count, count_, 1);
   lost_ += count;
+  prepared_ = number;
 }
 
 template <class Space, class System>
@@ -252,9 +260,10 @@ krylov::Stage<Space, double>* Stages<Space, System>::next() {
   if (next_ >= levels_.size()) return nullptr;
   const Level& level = levels_[next_];
   stage_.reset();
-  if (next_ != reached_) prepare(level);
+  if (next_ != prepared_) prepare(next_);
   reached_ = next_++;
   const sparse::Rounding r = rounding(level.factors);
+  ex_.rehearse(rounded_ ? rounded_->trials_left() : M_->trials_left());
   if (level.matrix != Format::fp64) {
     stage_ = std::make_unique<krylov::Refinement<Space, double, float>>(ex_, policy_of(level), rows_, *low_, *product_,
                                                                         *rounded_, r.row, r.column);
@@ -273,7 +282,7 @@ krylov::Stage<Space, double>* Stages<Space, System>::next() {
 template <class Space, class System>
 std::size_t Stages<Space, System>::bytes() const {
   std::size_t b = row_.bytes() + column_.bytes() + count_.bytes();
-  for (const auto& [format, m] : matrices_) b += m.matrix ? m.matrix->bytes() : 0;
+  for (const auto& [format, m] : matrices_) b += m.bytes;
   for (const auto& [format, f] : factors_) b += f->bytes();
   if (in_single_) b += in_single_->bytes();
   if (low_) b += low_->bytes();

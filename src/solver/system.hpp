@@ -64,7 +64,7 @@ class System {
       using S = decltype(s);
       auto m = std::make_shared<const sparse::RoundedMatrixOf<Space, S>>(sparse::rounded_matrix<S>(
           ex_, pattern_, matrix_.view(), rounding, sparse::NarrowColumns::of(ex_, *pattern_)));
-      return {m, std::make_unique<const sparse::SplitOperator<Space, float, S>>(ex_, m->matrix)};
+      return {m, std::make_unique<const sparse::SplitOperator<Space, float, S>>(ex_, m->matrix), m->bytes()};
     });
   }
   Index launches() const { return 0; }

@@ -25,6 +25,7 @@ template <class Space>
 struct Rounded {
   std::shared_ptr<const RoundedMatrix> matrix;  // null where products have a storage of their own
   std::unique_ptr<const Operator<Space, float>> product;
+  std::size_t bytes = 0;
 };
 
 /// The operator of a split matrix, for the spaces whose kernels are host code. Computes in T what is stored in S.

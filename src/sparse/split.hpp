@@ -194,16 +194,16 @@ template <int H, class T, class S>
 inline void accumulate(const PartPattern& part, const S* value, Index slice, const T* x, T* sum) {
   const auto add = [&](const auto* column, const T* from) {
     const Offset end = part.offset[slice + 1];
-    if constexpr (H == 1) {  // a row by itself: long ones are worth vectors of their own entries
+    // A long row by itself is worth vectors of its own entries. Short ones are added up as in slices of any height.
+    constexpr Offset at_once = 8, long_row = 16;
+    if (H == 1 && end - part.offset[slice] >= long_row) {
       Offset k = part.offset[slice];
-      constexpr Offset at_once = 8;
       T lane[at_once] = {};
       for (; k + at_once <= end; k += at_once)
 #pragma omp simd
         for (Offset q = 0; q < at_once; ++q) lane[q] += T(value[k + q]) * from[Index(column[k + q])];
-      T rest = 0;
-      for (; k < end; ++k) rest += T(value[k]) * from[Index(column[k])];
-      sum[0] += ((lane[0] + lane[4]) + (lane[1] + lane[5])) + ((lane[2] + lane[6]) + (lane[3] + lane[7])) + rest;
+      for (; k < end; ++k) lane[0] += T(value[k]) * from[Index(column[k])];
+      sum[0] += ((lane[0] + lane[4]) + (lane[1] + lane[5])) + ((lane[2] + lane[6]) + (lane[3] + lane[7]));
       return;
     }
     for (Offset k = part.offset[slice]; k < end; k += H) {

@@ -640,7 +640,7 @@ class Bench(Case):
 
     def test_the_mixed_precision_paper(self):
         self.write("sherman1.mtx", matrix_text(1000, five_points(40, 25)))
-        out = self.good("bench", "gmres-ir-paper", "--only", "sherman1,poisson2d:128x128", "--matrices", ".", "--repeat",
+        out = self.good("bench", "gmres-ir-paper", "--only", "sherman1,gen:poisson2d:128x128", "--matrices", ".", "--repeat",
                         "1", "--json", "r.json", "--markdown", "t.md")
         with open(self.path("t.md")) as f:
             text = f.read()

@@ -679,8 +679,9 @@ TYPED_TEST(Stages, AreRaisedWhereTheirGoesWillNotDo) {
   EXPECT_EQ(enough.out.status, Status::converged);
   EXPECT_GE(enough.out.outer_iterations, 10);
   EXPECT_LE(enough.out.outer_iterations, 11);
-  // Goes stopped by their limit of iterations whose claims are true are no reason, until there are no more.
-  pair.policy = {.name = "low", .most_inner = 4, .most_goes = 5, .floor = 1e-4, .refines = true};
+  // Goes stopped by their limit of iterations whose claims are true are no reason, until there are no more, where
+  // nothing is forgotten in between.
+  pair.policy = {.name = "low", .most_inner = 4, .most_goes = 5, .floor = 1e-4, .keeps = true, .refines = true};
   const auto limited = pair.run(b, zero, until(1e-10));
   EXPECT_EQ(limited.out.outer_iterations, 5);
   EXPECT_TRUE(says(limited.out, "precision raised from low to high after 20 iterations: its iterations did not do"));
