@@ -645,7 +645,7 @@ class Bench(Case):
         with open(self.path("t.md")) as f:
             text = f.read()
         self.assertEqual(out[:len(text)], text)
-        for part in ("Table 2", "Table 3", "Poisson3Db", "geometric mean"):
+        for part in ("Table 2", "Table 3", "Pearson", "geometric mean"):
             self.assertIn(part.lower(), text.lower())
         rows = self.json_of(self.path("r.json"))["rows"]
         self.assertEqual([row["rows"] for row in rows if row["source"] != "missing"], [1000, 16384])
