@@ -56,8 +56,8 @@ void print_table(const System& s, const SolveOptions& o, const Result& r, const 
   print_row("right side", facts.rhs);
   print_row("method", fmt::format("{} with {}, {} ordering", r.solver, r.precond, r.ordering));
   if (r.outer_iterations > 0)
-    print_row("precision", fmt::format("{}, {} inner solve{}", r.precision, r.outer_iterations,
-                                       r.outer_iterations == 1 ? "" : "s"));
+    print_row("precision",
+              fmt::format("{}, {} inner solve{}", r.precision, r.outer_iterations, r.outer_iterations == 1 ? "" : "s"));
   print_row("device", fmt::format("{}, {} thread{}{}", r.device, r.threads, r.threads == 1 ? "" : "s",
                                   r.triangular == "none" ? "" : ", triangular solves " + r.triangular));
   if (o.explain)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/half.hpp"
-
 #include <algorithm>
 #include <vector>
 
+#include "base/half.hpp"
 #include "base/names.hpp"
 
 namespace krilu {

@@ -236,9 +236,9 @@ class Host {
     for (int k = 0; k < SumTraits<V>::count; ++k)
       reinterpret_cast<typename SumTraits<V>::Value*>(&to)[k] += SumTraits<V>::get(v, k);
   }
-  /// Sum k of columns j .. j+C-1: what they share is read once, and no sum waits for itself. In lanes by hand, each sum by
-  /// name: left to itself the compiler takes the columns for the lanes of one vector. A second sum of the same columns
-  /// finds them in the first-level cache.
+  /// Sum k of columns j .. j+C-1: what they share is read once, and no sum waits for itself. In lanes by hand, each sum
+  /// by name: left to itself the compiler takes the columns for the lanes of one vector. A second sum of the same
+  /// columns finds them in the first-level cache.
   template <int C, int k, class F, class V>
   static void sum_columns(const F& f, Index begin, Index end, Index j, V* out) {
     using Traits = SumTraits<V>;

@@ -178,10 +178,10 @@ void RoundedForm<Space, S>::apply(const float* r, float* z) {
   });
 }
 
-#define KRILU_FORMS(SPACE)                       \
-  template class DiluForm<SPACE, double>;        \
-  template class RoundedForm<SPACE, float>;      \
-  template class RoundedForm<SPACE, Half>;       \
+#define KRILU_FORMS(SPACE)                  \
+  template class DiluForm<SPACE, double>;   \
+  template class RoundedForm<SPACE, float>; \
+  template class RoundedForm<SPACE, Half>;  \
   template class RoundedForm<SPACE, Bfloat16>;
 KRILU_FORMS(exec::Host)
 KRILU_FORMS(exec::Emulated)

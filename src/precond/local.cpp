@@ -91,7 +91,8 @@ void LocalSweeps<Space, T, S>::apply(const T* r, T* z) const {
   });
 }
 
-/// Of M = (I + L)(D + U): R M C = (I + R L R^-1)(R D C + R U C), R and C those of the rows that local ones are copies of.
+/// Of M = (I + L)(D + U): R M C = (I + R L R^-1)(R D C + R U C), R and C those of the rows that local ones are copies
+/// of.
 template <class Space, class T, class S>
 template <class To>
 LocalSweeps<Space, float, To> LocalSweeps<Space, T, S>::rounded(const sparse::Rounding& rounding) const {
@@ -116,8 +117,10 @@ LocalSweeps<Space, float, To> LocalSweeps<Space, T, S>::rounded(const sparse::Ro
   auto rd = rounded_reciprocals(space_, rd_, upper);
   const auto narrow = sparse::NarrowColumns::of(space_, *layout_->pattern);
   const sparse::SplitView<double> f = factors_.view();
-  auto below = sparse::rounded_matrix<To>(space_, layout_->pattern, {f.pattern, f.lower, nullptr, nullptr}, lower, narrow);
-  auto above = sparse::rounded_matrix<To>(space_, layout_->pattern, {f.pattern, nullptr, nullptr, f.upper}, upper, narrow);
+  auto below =
+      sparse::rounded_matrix<To>(space_, layout_->pattern, {f.pattern, f.lower, nullptr, nullptr}, lower, narrow);
+  auto above =
+      sparse::rounded_matrix<To>(space_, layout_->pattern, {f.pattern, nullptr, nullptr, f.upper}, upper, narrow);
   space_.synchronise();  // the scales go
   below.upper = std::move(above.upper);
   return {space_, layout_, std::move(below), std::move(rd)};

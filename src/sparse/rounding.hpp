@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a matrix, or a preconditioner made for it, is scaled and rounded: R A C in place of A, R and C diagonal and powers
-// of two, so that scaling rounds nothing.
+// How a matrix, or a preconditioner made for it, is scaled and rounded: R A C in place of A, R and C diagonal and
+// powers of two, so that scaling rounds nothing.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,10 @@ struct RoundedMatrix {
 };
 
 struct Rounding {
-  Format storage = Format::fp32;   // of values off the diagonal; diagonals are kept in the arithmetic's own
-  const double* row = nullptr;     // R and C of the rows in the solver's order, in the space's memory; null: all 1
+  Format storage = Format::fp32;  // of values off the diagonal; diagonals are kept in the arithmetic's own
+  const double* row = nullptr;    // R and C of the rows in the solver's order, in the space's memory; null: all 1
   const double* column = nullptr;
-  std::int64_t* lost = nullptr;    // in the space's memory: entries that were not zero and became so are added here
+  std::int64_t* lost = nullptr;  // in the space's memory: entries that were not zero and became so are added here
 };
 
 }  // namespace krilu::sparse

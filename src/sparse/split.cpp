@@ -301,7 +301,7 @@ bool NarrowColumns::narrow(const exec::Host& host, Index slices, const PartPatte
       const Index *first = part.column + part.offset[s], *last = part.column + part.offset[s + 1];
       const auto [least, most] = std::minmax_element(first, last);
       base[s] = first < last ? *least : 0;
-      if (first < last && *most - *least > std::numeric_limits<std::uint16_t>::max()) fits = false;
+      if (first<last&& * most - *least> std::numeric_limits<std::uint16_t>::max()) fits = false;
       for (const Index* c = first; c < last; ++c) column[c - part.column] = std::uint16_t(*c - base[s]);
     }
   });
@@ -349,8 +349,8 @@ void round_values(const exec::Host& host, const SplitView<double>& a, const Roun
 
 template SplitMatrix<double> fill_values(const exec::Host&, std::shared_ptr<const SplitPattern>, const CsrView&,
                                          const RowOrder&);
-#define KRILU_PRODUCTS(T, S)                                                                 \
-  template void multiply(const exec::Host&, const SplitView<T, S>&, const T*, T*);           \
+#define KRILU_PRODUCTS(T, S)                                                       \
+  template void multiply(const exec::Host&, const SplitView<T, S>&, const T*, T*); \
   template void residual(const exec::Host&, const SplitView<T, S>&, const T*, const T*, T*);
 KRILU_PRODUCTS(double, double)
 KRILU_PRODUCTS(float, float)

@@ -120,7 +120,8 @@ struct Stream {
 template <class S>
 __global__ void __launch_bounds__(128)
     round_steps(Index parts, const Index* part_row, const Index* part_step, const Index* map, unsigned width,
-                Stream<const std::uint64_t> from, Stream<std::uint64_t> to, sparse::DeviceScales scales, std::int64_t* lost) {
+                Stream<const std::uint64_t> from, Stream<std::uint64_t> to, sparse::DeviceScales scales,
+                std::int64_t* lost) {
   const Index q = Index(blockIdx.x);
   Index part = 0;  // the last that begins at this step or before
   for (Index end = parts; end - part > 1;) {
