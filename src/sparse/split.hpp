@@ -194,18 +194,6 @@ template <int H, class T, class S>
 inline void accumulate(const PartPattern& part, const S* value, Index slice, const T* x, T* sum) {
   const auto add = [&](const auto* column, const T* from) {
     const Offset end = part.offset[slice + 1];
-    // A long row by itself is worth vectors of its own entries. Short ones are added up as in slices of any height.
-    constexpr Offset at_once = 8, long_row = 16;
-    if (H == 1 && end - part.offset[slice] >= long_row) {
-      Offset k = part.offset[slice];
-      T lane[at_once] = {};
-      for (; k + at_once <= end; k += at_once)
-#pragma omp simd
-        for (Offset q = 0; q < at_once; ++q) lane[q] += T(value[k + q]) * from[Index(column[k + q])];
-      for (; k < end; ++k) lane[0] += T(value[k]) * from[Index(column[k])];
-      sum[0] += ((lane[0] + lane[4]) + (lane[1] + lane[5])) + ((lane[2] + lane[6]) + (lane[3] + lane[7]));
-      return;
-    }
     for (Offset k = part.offset[slice]; k < end; k += H) {
 #pragma omp simd
       for (int q = 0; q < H; ++q) sum[q] += T(value[k + q]) * from[Index(column[k + q])];
