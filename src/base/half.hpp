@@ -10,7 +10,7 @@
 #include <string>
 #include <type_traits>
 
-#include "base/kernel.hpp"
+#include "krilu/kernel.hpp"
 
 #if defined(__CUDA_ARCH__)
 #include <cuda_bf16.h>

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "base/kernel.hpp"
+#include "krilu/kernel.hpp"
 #include "krilu/types.hpp"
 
 namespace krilu::exec {

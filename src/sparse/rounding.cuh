@@ -3,7 +3,7 @@
 // only.
 #pragma once
 
-#include "base/kernel.hpp"
+#include "krilu/kernel.hpp"
 #include "exec/cuda.cuh"
 #include "sparse/rounding.hpp"
 
