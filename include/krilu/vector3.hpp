@@ -8,7 +8,7 @@
 namespace krilu {
 
 struct Vector3 {
-  double x = 0, y = 0, z = 0;
+  double x, y, z;
 
   KRILU_INLINE Vector3& operator+=(const Vector3& o) {
     x += o.x;
