@@ -6,16 +6,11 @@
 #include <cstddef>
 
 #include "krilu/kernel.hpp"
-#include "krilu/types.hpp"
+#include "krilu/view.hpp"
 
 namespace krilu::exec {
 
-/// A vector where it lives. Copying the view copies the pointer.
-template <class T>
-struct View {
-  T* data = nullptr;
-  KRILU_INLINE T& operator[](Index i) const { return data[i]; }
-};
+using krilu::View;
 
 /// One number where the vectors live: written and read by kernels as alpha().
 template <class T>

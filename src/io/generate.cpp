@@ -8,12 +8,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "base/names.hpp"
+#include "base/parse.hpp"
+#include "base/random.hpp"
 #include "exec/host.hpp"
 #include "io/fem_flow.hpp"
 #include "io/spe10.hpp"
@@ -27,14 +28,6 @@ namespace {
 
 constexpr std::string_view prefix = "gen:";
 constexpr std::string_view spe10 = "spe10", spe10_two_phase = "spe10-2p", fem_flow = "femflow2d";
-
-/// splitmix64 [Steele, Lea, Flood 2014] of a state, as a number in [0, 1) with 53 random bits.
-double unit_random(std::uint64_t state) {
-  std::uint64_t z = state + 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return double((z ^ (z >> 31)) >> 11) * 0x1.0p-53;
-}
 
 struct Neighbour {
   int di, dj, dk;
@@ -94,22 +87,6 @@ std::vector<std::string> generator_names() {
   names.emplace_back(spe10_two_phase);
   names.emplace_back(fem_flow);
   return names;
-}
-
-std::vector<std::string_view> split(std::string_view text, char at) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const std::size_t end = text.find(at);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
-
-template <class N>
-bool parse(std::string_view text, N& number) {
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return status == std::errc() && end == text.data() + text.size();
 }
 
 CsrMatrix build(const Stencil& s, std::array<std::int64_t, 3> size, std::uint64_t seed) {

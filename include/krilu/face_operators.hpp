@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators of finite volumes as loops over faces: the three of the SW26010 paper (2022), and examples of how one's own
+// are written. `Loops` is FaceLoops (host) or CudaFaceLoops (GPU); fields are views of the loops' fields. In each head:
+// the words of 8 bytes that are read or written a cell (c) and a face (f), addressing apart.
+#pragma once
+
+#include "krilu/face_plan.hpp"
+#include "krilu/vector3.hpp"
+#include "krilu/view.hpp"
+
+namespace krilu {
+
+/// y = A x, A symmetric in face addressing: diagonal[cell], and upper[face] for both entries of a face. 3c + f. x and y
+/// distinct.
+template <class Loops>
+void multiply_symmetric(const Loops& loops, View<const double> diagonal, View<const double> upper, View<const double> x,
+                        View<double> y) {
+  loops.template sum_over_faces<double, double>(
+      KRILU_FN(Index c) { return x[c]; },
+      KRILU_FN(Face f, double owner, double neighbour) {
+        const double a = upper[f.id];
+        return Both<double>{a * neighbour, a * owner};
+      },
+      KRILU_FN(Index c, double own, double sum) { y[c] = diagonal[c] * own + sum; });
+}
+
+/// y = A x: upper[face] = a(owner, neighbour), lower[face] = a(neighbour, owner). 3c + 2f.
+template <class Loops>
+void multiply(const Loops& loops, View<const double> diagonal, View<const double> lower, View<const double> upper,
+              View<const double> x, View<double> y) {
+  loops.template sum_over_faces<double, double>(
+      KRILU_FN(Index c) { return x[c]; },
+      KRILU_FN(Face f, double owner, double neighbour) {
+        return Both<double>{upper[f.id] * neighbour, lower[f.id] * owner};
+      },
+      KRILU_FN(Index c, double own, double sum) { y[c] = diagonal[c] * own + sum; });
+}
+
+/// "Integration": out[cell] = (sum of flux over the cell's faces, outwards) / volume: the divergence. flux[face] runs
+/// from owner to neighbour; what flows through boundary faces is added by add_boundary_flux. 2c + f.
+template <class Loops>
+void integrate(const Loops& loops, View<const double> flux, View<const double> volume, View<double> out) {
+  loops.template sum_over_faces<Nothing, double>(
+      KRILU_FN(Index) { return Nothing{}; },
+      KRILU_FN(Face f, Nothing, Nothing) {
+        const double through = flux[f.id];
+        return Both<double>{through, -through};
+      },
+      KRILU_FN(Index c, Nothing, double sum) { out[c] = sum / volume[c]; });
+}
+
+/// out[cell] += flux of the cell's boundary faces / volume; flux by the mesh's boundary faces, outwards.
+template <class Loops>
+void add_boundary_flux(const Loops& loops, View<const double> flux, View<const double> volume, View<double> out) {
+  loops.template sum_over_boundary<double>(
+      KRILU_FN(Index face, Index) { return flux[face]; }, KRILU_FN(Index c, double sum) { out[c] += sum / volume[c]; });
+}
+
+/// Green-Gauss gradient: grad[cell] = (sum of area * x at the face) / volume; at a face x is weight * x[owner] +
+/// (1 - weight) * x[neighbour]. Boundary faces are added by add_boundary_gradient. 5c + 4f.
+template <class Loops>
+void gauss_gradient(const Loops& loops, View<const double> x, View<const double> weight, View<const Vector3> area,
+                    View<const double> volume, View<Vector3> grad) {
+  loops.template sum_over_faces<double, Vector3>(
+      KRILU_FN(Index c) { return x[c]; },
+      KRILU_FN(Face f, double owner, double neighbour) {
+        const double w = weight[f.id];
+        const Vector3 through = (w * owner + (1 - w) * neighbour) * area[f.id];
+        return Both<Vector3>{through, -through};
+      },
+      KRILU_FN(Index c, double, const Vector3& sum) { grad[c] = (1 / volume[c]) * sum; });
+}
+
+/// grad[cell] += area * x of the cell's boundary faces / volume; x and area by the mesh's boundary faces.
+template <class Loops>
+void add_boundary_gradient(const Loops& loops, View<const double> x, View<const Vector3> area,
+                           View<const double> volume, View<Vector3> grad) {
+  loops.template sum_over_boundary<Vector3>(
+      KRILU_FN(Index face, Index) { return x[face] * area[face]; },
+      KRILU_FN(Index c, const Vector3& sum) { grad[c] += (1 / volume[c]) * sum; });
+}
+
+/// What the linear-upwind scheme needs of a cell.
+struct LinearUpwindState {
+  double x;
+  Vector3 gradient, centre;
+};
+
+/// calcLudsFcc: out[face] = the upwind cell's x, plus its gradient times the vector from its centre to the face's. Flux
+/// from owner to neighbour where positive. 7c + 5f.
+template <class Loops>
+void linear_upwind(const Loops& loops, View<const double> flux, View<const double> x, View<const Vector3> gradient,
+                   View<const Vector3> centre, View<const Vector3> face_centre, View<double> out) {
+  loops.template for_each_face<LinearUpwindState>(
+      KRILU_FN(Index c) { return LinearUpwindState{x[c], gradient[c], centre[c]}; },
+      KRILU_FN(Face f, const LinearUpwindState& owner, const LinearUpwindState& neighbour) {
+        const Vector3 at = face_centre[f.id];
+        const double from_owner = owner.x + dot(owner.gradient, at - owner.centre);
+        const double from_neighbour = neighbour.x + dot(neighbour.gradient, at - neighbour.centre);
+        out[f.id] = flux[f.id] >= 0 ? from_owner : from_neighbour;
+      });
+}
+
+}  // namespace krilu

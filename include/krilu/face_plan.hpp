@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a loop over the faces of a mesh runs without two of them adding to a cell at the same time: the result of an
+// analysis of the mesh, for hosts and GPUs alike. Callers meet Face, Both and FaceLoopOptions; the rest is for
+// face_loops.hpp and face_loops.cuh.
+//
+// Paper: unstructured-mesh computing on the SW26010 (2022), Algorithms 2 to 5, N-order diagonal colouring: cells in
+// blocks; faces sorted by how far apart the blocks of their two cells stand (their order: 0 within a block); within an
+// order blocks that share cells never run together; what is too sparse is left to the main core.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "krilu/kernel.hpp"
+#include "krilu/types.hpp"
+
+namespace krilu {
+
+/// What a loop tells of the face that it is at: numbers in the loops' own order, by which fields are read and written.
+struct Face {
+  Index id, owner, neighbour;
+};
+
+/// The state of loops whose faces need nothing of their cells.
+struct Nothing {};
+
+/// What a face adds to its two cells.
+template <class V>
+struct Both {
+  V owner, neighbour;
+};
+
+struct FaceLoopOptions {
+  /// auto (measured: the fastest), slices (each cell through its faces, addressed in 16 bits), diagonal (N-order diagonal colouring), tiles (blocks that compute what they cut
+  /// twice), gather (each cell through its faces), colours (of single faces), atomics, serial (one thread, the mesh's
+  /// own order).
+  std::string strategy = "auto";
+  /// auto (bisection where the mesh has geometry, else growth), none, bisection, growth, rcm, metis: how cells come to
+  /// stand in blocks.
+  std::string renumber = "auto";
+  Index block_cells = 0;  // most cells in a block; 0: from the fast memory (second-level cache; shared memory)
+  /// Orders beside the main diagonal that blocks work on; the rest is the main core's. -1: those dense enough.
+  int orders = -1;
+  int threads = 0;  // of the host; 0: all
+};
+
+enum class FaceStrategy { slices, diagonal, tiles, gather, colours, atomics, serial };
+
+/// A plan as the loops read it: pointers into memory of the host or of a GPU. Faces 0 .. loose-1 join cells of one tile
+/// and stand tile after tile; the others have their cells in `owner` and `neighbour`, face f at f - loose.
+struct FacePlan {
+  FaceStrategy strategy = FaceStrategy::serial;
+  Index cells = 0, faces = 0, loose = 0;
+  const Index *owner = nullptr, *neighbour = nullptr;
+
+  // Tiles: tile t holds cells tile_cell[t] .. tile_cell[t+1]-1 and faces tile_face[t] .. tile_face[t+1]-1.
+  Index tiles = 0, most_cells = 0;
+  const Index *tile_cell = nullptr, *tile_face = nullptr;
+  // The other cell of each face below loose: on a GPU counted from the tile's first cell. On the host a tile's faces
+  // stand by their lower cell, and the other is counted from that: count[c].straight faces of which cell c is the owner,
+  // then count[c].turned of which it is the neighbour. Once a cell's turn has come its sum is complete, so that what
+  // has to stay in cache is the distance between neighbours, not the tile.
+  const std::uint16_t* other = nullptr;
+  struct Count {
+    std::uint8_t straight, turned;
+  };
+  const Count* count = nullptr;
+
+  // On a GPU lane i of a group of 32 cells works on the faces of cell i, a slot a time; within a slot no two faces of a
+  // tile have the same other cell. A mask says which lanes have one. In the slots from `turned` on the lane's own cell
+  // is the face's neighbour.
+  struct Slots {
+    Index first_group;  // of the tile, in group_face
+    Index first_mask;   // of the tile; masks of a group stand together
+    std::uint16_t turned, slots;
+  };
+  const Slots* slots = nullptr;        // of each tile
+  const Index* group_face = nullptr;   // of each group: its first face; those of a group stand together, slot by slot
+  const std::uint32_t* mask = nullptr;
+
+  struct Cut {
+    Index face;   // or ~face where the cell at work is the face's neighbour
+    Index other;  // the cell beyond
+  };
+
+  // Strategy slices: each cell through its faces, addressed in 16 bits. Slice k is cells 32 k .. 32 k + 31; slot s of
+  // lane i stands at entry + 32 s + i and is the cell's s-th face, of the first straight[cell] of which the cell is the
+  // owner. The face is slice.face + near_face - face_back, the cell beyond 32 k + near_cell - cell_back; where near_face
+  // is is_far, both stand in far[slice.far + near_cell]. Faces stand by the slices of their lower cells.
+  static constexpr Index slice = 32;
+  static constexpr Index face_back = 60000, cell_back = 32768;
+  static constexpr std::uint16_t is_far = 65535, no_face = 65534;
+  struct alignas(16) Slice {
+    Index entry, slots, face, far;
+  };
+  Index slices = 0;
+  const Slice* slice_of = nullptr;
+  const std::uint16_t *near_face = nullptr, *near_cell = nullptr;
+  const std::uint8_t* straight = nullptr;
+  const Cut* far = nullptr;
+
+  // Strategy tiles: the faces that a tile shares with others, in rounds that meet no cell twice. Rounds of tile t:
+  // cut_round[t] .. cut_round[t+1]-1; entries of round r: round_entry[r] .. round_entry[r+1]-1.
+  const Index *cut_round = nullptr, *round_entry = nullptr;
+  const Cut* cut = nullptr;
+  const Index* cut_cell = nullptr;  // the tile's cell, counted from the tile's first
+
+  // Strategy diagonal: pairs of tiles of order 1 and more. Those of one class share no tile. Cells that they add to
+  // have accumulators: number k is of cell touched_cell[k], those of tile t are touched[t] .. touched[t+1]-1.
+  Index classes = 0;
+  const Index* class_pair = nullptr;  // classes + 1, in host memory
+  const Index *pair_slot = nullptr, *slot_face = nullptr;  // faces of slot s: slot_face[s] .. slot_face[s+1]-1
+  struct Accumulators {
+    Index owner, neighbour;
+  };
+  const Accumulators* pair_cells = nullptr;  // of face loose + k
+  Index touched_cells = 0;
+  const Index *touched = nullptr, *touched_cell = nullptr;
+
+  // Each cell through its faces: strategy gather (all cells), and the rest of strategies diagonal and tiles, into
+  // accumulators of its own. Row k is cell row_cell[k] (k itself where null); rows of tile t: row[t] .. row[t+1]-1.
+  // Rows from `long_rows` on, in the order `long_row`, are shared out among many threads of a GPU.
+  Index rows = 0, long_rows = 0;
+  const Index *row = nullptr, *row_cell = nullptr, *row_entry = nullptr, *long_row = nullptr;
+  const Cut* entry = nullptr;
+
+  // Cells with boundary faces: row k is cell boundary_cell[k], with faces boundary_face[boundary_row[k]] and so on.
+  Index boundary_rows = 0;
+  const Index *boundary_cell = nullptr, *boundary_row = nullptr, *boundary_face = nullptr;
+
+  // Strategy colours: faces colour_face[k] .. colour_face[k+1]-1 share no cell. In host memory.
+  Index colours = 0;
+  const Index* colour_face = nullptr;
+};
+
+/// What was chosen for a mesh and what it costs.
+struct FaceLoopReport {
+  std::string strategy, renumber;
+  Index tiles = 0, most_cells = 0;
+  double cut_fraction = 0;       // of the faces: between tiles
+  double remainder_fraction = 0; // of the faces: left to the main core
+  std::vector<int> orders;       // diagonals that blocks work on, 0 among them
+  std::size_t bytes = 0;         // of the plan
+  double seconds = 0;            // of the analysis
+  struct Candidate {
+    std::string strategy;
+    double milliseconds;
+  };
+  std::vector<Candidate> measured;  // by the chooser, on a piece of the mesh
+};
+
+}  // namespace krilu

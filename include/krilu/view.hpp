@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a kernel sees of an array: a pointer that copies with the kernel.
+#pragma once
+
+#include <type_traits>
+
+#include "krilu/kernel.hpp"
+#include "krilu/types.hpp"
+
+namespace krilu {
+
+/// A vector where it lives. Copying the view copies the pointer.
+template <class T>
+struct View {
+  T* data = nullptr;
+  KRILU_INLINE T& operator[](Index i) const { return data[i]; }
+  template <class C>
+    requires(std::is_same_v<C, const T> && !std::is_const_v<T>)
+  KRILU_INLINE operator View<C>() const {
+    return {data};
+  }
+};
+
+}  // namespace krilu

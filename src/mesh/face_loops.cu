@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <string>
+
+#include "exec/cuda.cuh"
+#include "krilu/error.hpp"
+#include "krilu/face_loops.cuh"
+#include "mesh/face_chooser.hpp"
+
+namespace krilu {
+
+using exec::require_cuda;
+
+namespace {
+
+mesh::FaceTuning gpu_tuning(const Mesh&) {
+  mesh::FaceTuning tuning{};
+  // State and sum of 2048 cells: several tiles share a multiprocessor, so that one computes while others wait.
+  tuning.block_cells = 2048;
+  tuning.lanes = true;
+  return tuning;
+}
+
+}  // namespace
+
+struct CudaFaceLoops::Body {
+  explicit Body(exec::Cuda device) : space(std::move(device)) {
+    require_cuda(cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking), "making a stream");
+    require_cuda(cudaEventCreateWithFlags(&forked, cudaEventDisableTiming), "making an event");
+    require_cuda(cudaEventCreateWithFlags(&joined, cudaEventDisableTiming), "making an event");
+  }
+  ~Body() {
+    if (forked) cudaEventDestroy(forked);
+    if (joined) cudaEventDestroy(joined);
+    if (side) cudaStreamDestroy(side);
+  }
+  exec::Cuda space;
+  mesh::PlanData data;  // orders, classes and the report; the rest is on the GPU
+  std::vector<exec::Array<char>> arrays;
+  exec::Array<Index> cell_order, face_order;
+  std::array<exec::Array<char>, 2> scratch;
+  cudaStream_t side = nullptr;
+  cudaEvent_t forked = nullptr, joined = nullptr;
+
+  /// The plan's arrays, there; those of the host go, but for what launches look at.
+  FacePlan bring(mesh::PlanData& plan) {
+    plan.each([&](auto& buffer, auto& pointer) {
+      using T = std::decay_t<decltype(buffer[0])>;
+      if (buffer.empty()) return;
+      arrays.push_back(space.allocate<char>(buffer.size() * sizeof(T)));
+      space.copy_in(arrays.back(), reinterpret_cast<const char*>(buffer.data()), buffer.size() * sizeof(T));
+      pointer = reinterpret_cast<const T*>(arrays.back().data());
+      buffer = {};
+    });
+    plan.view.class_pair = plan.class_pair.data();
+    plan.view.colour_face = plan.colour_face.data();
+    return plan.view;
+  }
+};
+
+CudaFaceLoops::CudaFaceLoops(const Mesh& mesh, const FaceLoopOptions& options, int device) {
+  make(exec::Cuda(device, options.threads), mesh, options);
+}
+CudaFaceLoops::CudaFaceLoops(const exec::Cuda& space, const Mesh& mesh, const FaceLoopOptions& options) {
+  make(space, mesh, options);
+}
+
+void CudaFaceLoops::make(const exec::Cuda& space, const Mesh& mesh, const FaceLoopOptions& options) {
+  constexpr FaceStrategy candidates[] = {FaceStrategy::tiles, FaceStrategy::diagonal, FaceStrategy::gather,
+                                         FaceStrategy::colours, FaceStrategy::atomics};
+  constexpr Index piece = 2000000;  // cells: more than the second-level cache holds
+  // A functor by name: nvcc takes a lambda here for one that cannot be copied.
+  struct Trial {
+    CudaFaceLoops* loops;
+    const exec::Cuda* space;
+    double operator()(mesh::PlanData&& plan) const { return loops->measured(*space, plan); }
+  };
+  mesh::PlanData plan =
+      mesh::choose_plan(exec::Host(options.threads), mesh, options, gpu_tuning(mesh), candidates, piece, Trial{this, &space});
+  body_ = std::make_shared<Body>(space);
+  body_->cell_order = space.brought(plan.cell_order);
+  body_->face_order = space.brought(plan.face_order);
+  body_->data = std::move(plan);
+  plan_ = body_->bring(body_->data);
+}
+
+double CudaFaceLoops::measured(const exec::Cuda& space, mesh::PlanData& plan) {
+  body_ = std::make_shared<Body>(space);
+  plan_ = body_->bring(plan);
+  const double milliseconds = trial_milliseconds();
+  body_.reset();
+  return 1e-3 * milliseconds;
+}
+
+double CudaFaceLoops::trial_milliseconds() const {
+  const Field<double> a = face_field<double>(), x = cell_field<double>(), y = cell_field<double>();
+  const auto av = a.view(), xv = x.view(), yv = y.view();
+  flat(
+      faces(), KRILU_FN(Index f) { av[f] = 1; });
+  flat(
+      cells(), KRILU_FN(Index c) { xv[c] = 1; });
+  const auto product = [&] {
+    sum_over_faces<double, double>(
+        KRILU_FN(Index c) { return xv[c]; },
+        KRILU_FN(Face f, double o, double q) { return Both<double>{av[f.id] * q, av[f.id] * o}; },
+        KRILU_FN(Index c, double own, double sum) { yv[c] = own + sum; });
+  };
+  product();
+  synchronise();
+  return body_->space.milliseconds([&] {
+    for (int k = 0; k < 5; ++k) product();
+  }) / 5;
+}
+
+const FaceLoopReport& CudaFaceLoops::report() const { return body_->data.report; }
+std::span<const Index> CudaFaceLoops::cell_order() const { return body_->data.cell_order; }
+std::span<const Index> CudaFaceLoops::face_order() const { return body_->data.face_order; }
+const Index* CudaFaceLoops::cell_order_there() const { return body_->cell_order.data(); }
+const Index* CudaFaceLoops::face_order_there() const { return body_->face_order.data(); }
+cudaStream_t CudaFaceLoops::stream() const { return body_->space.stream(); }
+void CudaFaceLoops::synchronise() const { body_->space.synchronise(); }
+Index CudaFaceLoops::long_row() { return mesh::FaceTuning{}.long_row; }
+void CudaFaceLoops::launched() { require_cuda(cudaGetLastError(), "launching a loop over faces"); }
+
+void CudaFaceLoops::allow_shared(const void* kernel, std::size_t bytes) const {
+  constexpr std::size_t without_asking = 48 * 1024;
+  if (bytes <= without_asking) return;
+  int most = 0, device = 0;
+  require_cuda(cudaGetDevice(&device), "asking for the GPU");
+  require_cuda(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "asking for the GPU");
+  if (bytes > std::size_t(most))
+    throw Error("tiles of " + std::to_string(plan_.most_cells) + " cells need " + std::to_string(bytes) +
+                " bytes of shared memory where this GPU has " + std::to_string(most) +
+                ": ask for smaller blocks, or for strategy gather");
+  require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes)),
+               "asking for shared memory");
+}
+
+void* CudaFaceLoops::scratch(int piece, std::size_t bytes) const {
+  exec::Array<char>& memory = body_->scratch[std::size_t(piece)];
+  if (memory.size() < bytes) {
+    if (memory.size() > 0) body_->arrays.push_back(std::move(memory));  // a recorded loop may go on using it
+    memory = body_->space.allocate<char>(bytes);
+  }
+  return memory.data();
+}
+
+cudaStream_t CudaFaceLoops::fork() const {
+  require_cuda(cudaEventRecord(body_->forked, stream()), "forking a stream");
+  require_cuda(cudaStreamWaitEvent(body_->side, body_->forked, 0), "forking a stream");
+  return body_->side;
+}
+void CudaFaceLoops::join() const {
+  require_cuda(cudaEventRecord(body_->joined, body_->side), "joining a stream");
+  require_cuda(cudaStreamWaitEvent(stream(), body_->joined, 0), "joining a stream");
+}
+
+std::shared_ptr<void> CudaFaceLoops::allocate(std::size_t bytes) const {
+  auto array = std::make_shared<exec::Array<char>>(body_->space.allocate<char>(bytes));
+  return {array, array->data()};
+}
+void CudaFaceLoops::copy(void* to, const void* from, std::size_t bytes, bool in) const {
+  require_cuda(cudaMemcpyAsync(to, from, bytes, in ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, stream()),
+               "copying a field");
+  if (!in) synchronise();
+}
+void CudaFaceLoops::require_size(std::size_t given, std::size_t needed) {
+  if (given != needed)
+    throw Error("a field of " + std::to_string(given) + " values was given where the mesh has " +
+                std::to_string(needed));
+}
+
+}  // namespace krilu

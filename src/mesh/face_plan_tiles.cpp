@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mesh/face_plan_tiles.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdlib>
+#include <numeric>
+
+#include "mesh/left_over.hpp"
+
+namespace krilu::mesh {
+
+namespace {
+
+constexpr std::uint8_t no_slot = 255;
+constexpr Index lanes = 32;
+
+/// Items 0 .. n-1 in buckets, in their own sequence within each: `item` holds those of bucket k at offsets[k] ..
+/// offsets[k+1]-1. key(i) >= buckets: left out. Shared by threads; the same for any number of them.
+struct Buckets {
+  Buffer<Index> offsets, item;
+};
+template <class Key>
+Buckets in_buckets(const exec::Host& host, Index n, Index buckets, Key key) {
+  const int team = n > 100000 ? host.threads() : 1;
+  const auto B = std::size_t(buckets);
+  Buffer<Index> count(std::size_t(team) * B);
+  std::fill(count.begin(), count.end(), 0);
+  const auto piece = [&](int t) { return Index(std::int64_t(n) * t / team); };
+  const auto each = [&](auto f) {
+    std::atomic<int> next{0};
+    host.parallel(team, [&](int, int) {
+      for (int t; (t = next.fetch_add(1)) < team;) f(t);
+    });
+  };
+  each([&](int t) {
+    Index* const own = count.data() + std::size_t(t) * B;
+    for (Index i = piece(t); i < piece(t + 1); ++i)
+      if (const Index k = key(i); k < buckets) ++own[k];
+  });
+  Buckets out;
+  out.offsets.resize(B + 1);
+  Index total = 0;
+  for (std::size_t k = 0; k < B; ++k) {
+    out.offsets[k] = total;
+    for (int t = 0; t < team; ++t) total += std::exchange(count[std::size_t(t) * B + k], total);
+  }
+  out.offsets[B] = total;
+  out.item.resize(std::size_t(total));
+  each([&](int t) {
+    Index* const own = count.data() + std::size_t(t) * B;
+    for (Index i = piece(t); i < piece(t + 1); ++i)
+      if (const Index k = key(i); k < buckets) out.item[std::size_t(own[k]++)] = i;
+  });
+  return out;
+}
+
+/// Work shared by tiles, from a queue.
+template <class F>
+void each_tile(const exec::Host& host, Index tiles, F f) {
+  std::atomic<Index> next{0};
+  host.parallel(tiles > 1 ? host.threads() : 1, [&](int, int) {
+    for (Index t; (t = next.fetch_add(1)) < tiles;) f(t);
+  });
+}
+
+class Arrangement {
+ public:
+  Arrangement(const exec::Host& host, PlanData& plan, const Buffer<Index>& a, const Buffer<Index>& b,
+              std::span<const Index> offsets, const FaceTuning& tuning)
+      : host_(host), plan_(plan), a_(a), b_(b), tuning_(tuning), faces_(Index(a.size())) {
+    plan.tile_cell.assign(offsets.begin(), offsets.end());
+    if (plan.tile_cell.empty()) plan.tile_cell.push_back(0);
+    tiles_ = Index(plan.tile_cell.size()) - 1;
+    plan.view.tiles = tiles_;
+    for (Index t = 0; t < tiles_; ++t) plan.view.most_cells = std::max(plan.view.most_cells, cells_of(t));
+  }
+
+  void run(int orders) {
+    inner_faces();
+    outer_faces(orders);
+    plan_.owner.resize(plan_.face_order.size() - std::size_t(plan_.view.loose));
+    plan_.neighbour.resize(plan_.owner.size());
+    host_.for_each_range(plan_.owner.size(), [&](Index begin, Index end) {
+      for (auto k = std::size_t(begin); k < std::size_t(end); ++k) {
+        const auto f = std::size_t(plan_.face_order[k + std::size_t(plan_.view.loose)]);
+        plan_.owner[k] = a_[f];
+        plan_.neighbour[k] = b_[f];
+      }
+    });
+    if (plan_.view.strategy == FaceStrategy::tiles)
+      cut_lists();
+    else
+      accumulators();
+    plan_.report.remainder_fraction = faces_ ? 0.5 * double(left_.size()) / faces_ : 0;
+    put_left_over(plan_, plan_.tile_cell, left_, tuning_.long_row);
+  }
+
+ private:
+  Index cells_of(Index t) const { return first_of(t + 1) - first_of(t); }
+  Index first_of(Index t) const { return plan_.tile_cell[std::size_t(t)]; }
+  /// The tile of a cell: tiles are nearly equal, so that the guess is hardly ever far off.
+  Index tile_of(Index cell) const {
+    const Index cells = plan_.view.cells;
+    Index t = std::min(tiles_ - 1, Index(std::int64_t(cell) * tiles_ / cells));
+    for (int k = 0; k < 4; ++k) {
+      if (first_of(t) > cell)
+        --t;
+      else if (first_of(t + 1) <= cell)
+        ++t;
+      else
+        return t;
+    }
+    return Index(std::upper_bound(plan_.tile_cell.begin(), plan_.tile_cell.end(), cell) - plan_.tile_cell.begin()) - 1;
+  }
+
+  // --- order 0: faces within tiles ------------------------------------------------------------------------------
+  struct Inner {
+    Index face, owner, neighbour;  // cells counted from the tile's first
+  };
+
+  /// Work space of one thread.
+  struct Work {
+    std::vector<Inner> spare;
+    std::vector<Index> count;
+    std::vector<std::array<std::uint16_t, 4>> used;
+  };
+  /// Faces of a tile in the order of key(face), which is below `keys`; those of one key keep their sequence.
+  template <class Key>
+  static void sort_by(std::span<Inner> faces, Index keys, Work& work, Key key) {
+    work.count.assign(std::size_t(keys) + 1, 0);
+    for (const Inner& f : faces) ++work.count[std::size_t(key(f)) + 1];
+    std::partial_sum(work.count.begin(), work.count.end(), work.count.begin());
+    work.spare.resize(faces.size());
+    for (const Inner& f : faces) work.spare[std::size_t(work.count[std::size_t(key(f))]++)] = f;
+    std::copy(work.spare.begin(), work.spare.end(), faces.begin());
+  }
+
+  /// By lower cell; of those first the ones that have it as their owner; by the other cell.
+  void give_rows(Index t, std::span<Inner> faces, std::uint8_t* slot, Work& work) {
+    const Index n = cells_of(t);
+    sort_by(faces, n, work, [](const Inner& f) { return std::max(f.owner, f.neighbour); });
+    sort_by(faces, 2 * n, work, [](const Inner& f) {
+      return 2 * Index(std::min(f.owner, f.neighbour)) + (f.owner > f.neighbour ? 1 : 0);
+    });
+    constexpr int most = 255;
+    constexpr Index farthest = 65535;
+    int in_row = 0;
+    for (std::size_t k = 0; k < faces.size(); ++k) {
+      const bool turned = faces[k].owner > faces[k].neighbour;
+      const Index own = std::min(faces[k].owner, faces[k].neighbour), other = std::max(faces[k].owner, faces[k].neighbour);
+      const bool same = k > 0 && own == std::min(faces[k - 1].owner, faces[k - 1].neighbour) &&
+                        turned == (faces[k - 1].owner > faces[k - 1].neighbour);
+      in_row = same ? in_row + 1 : 1;
+      slot[k] = in_row > most || other - own > farthest ? no_slot : std::uint8_t(turned);
+    }
+  }
+
+  /// Slots for the faces of a tile: in each, no cell is the lane's own of two faces, and none is the other cell of two.
+  /// The lane's own cell is the owner by preference; a face goes the other way round where that spares a slot or more.
+  void give_slots(Index t, std::span<Inner> faces, std::uint8_t* slot, Work& work) {
+    const Index n = cells_of(t);
+    sort_by(faces, n, work, [](const Inner& f) { return std::max(f.owner, f.neighbour); });
+    sort_by(faces, n, work, [](const Inner& f) { return std::min(f.owner, f.neighbour); });
+    work.used.assign(std::size_t(n), {});
+    // Words of a cell: as the lane's own and as the other, with the owner in the lane; and with the neighbour in it.
+    const auto all = std::uint16_t((1u << tuning_.slots) - 1);
+    int straight = 0, turned = 0;
+    for (std::size_t k = 0; k < faces.size(); ++k) {
+      auto &o = work.used[std::size_t(faces[k].owner)], &q = work.used[std::size_t(faces[k].neighbour)];
+      const auto free_straight = std::uint16_t(~(o[0] | q[1]) & all), free_turned = std::uint16_t(~(q[2] | o[3]) & all);
+      const int s = std::countr_zero(free_straight), w = std::countr_zero(free_turned);
+      if (!free_straight && !free_turned) {
+        slot[k] = no_slot;
+      } else if (s <= w + 1 && free_straight) {
+        slot[k] = std::uint8_t(s);
+        o[0] = std::uint16_t(o[0] | 1u << s);
+        q[1] = std::uint16_t(q[1] | 1u << s);
+        straight = std::max(straight, s + 1);
+      } else {
+        slot[k] = std::uint8_t(w + 16);
+        q[2] = std::uint16_t(q[2] | 1u << w);
+        o[3] = std::uint16_t(o[3] | 1u << w);
+        turned = std::max(turned, w + 1);
+      }
+    }
+    slots_[std::size_t(t)] = {0, 0, std::uint16_t(straight), std::uint16_t(straight + turned)};
+  }
+
+  void inner_faces() {
+    Buckets at = in_buckets(host_, faces_, tiles_, [&](Index f) {
+      const Index t = tile_of(a_[std::size_t(f)]), first = first_of(t), other = b_[std::size_t(f)];
+      return other >= first && other < first_of(t + 1) ? t : tiles_;
+    });
+    Buffer<Inner> inner(at.item.size());
+    Buffer<std::uint8_t> slot(at.item.size());
+    slots_.resize(std::size_t(tiles_));
+    Buffer<Index> kept(std::size_t(tiles_) + 1);  // faces of a tile that have a slot
+    kept[0] = 0;
+    std::atomic<Index> next{0};
+    host_.parallel(host_.threads(), [&](int, int) {
+      Work work;
+      for (Index t; (t = next.fetch_add(1)) < tiles_;) {
+        const auto begin = std::size_t(at.offsets[std::size_t(t)]), end = std::size_t(at.offsets[std::size_t(t) + 1]);
+        for (std::size_t k = begin; k < end; ++k) {
+          const Index f = at.item[k];
+          inner[k] = {f, a_[std::size_t(f)] - first_of(t), b_[std::size_t(f)] - first_of(t)};
+        }
+        const std::span<Inner> faces(inner.data() + begin, end - begin);
+        if (tuning_.lanes)
+          give_slots(t, faces, slot.data() + begin, work);
+        else
+          give_rows(t, faces, slot.data() + begin, work);
+        kept[std::size_t(t) + 1] =
+            Index(std::count_if(slot.begin() + Index(begin), slot.begin() + Index(end), [](auto s) { return s != no_slot; }));
+      }
+    });
+    std::partial_sum(kept.begin(), kept.end(), kept.begin());
+    Index groups = 0, masks = 0;
+    for (Index t = 0; t < tiles_; ++t) {
+      FacePlan::Slots& s = slots_[std::size_t(t)];
+      s.first_group = groups;
+      s.first_mask = masks;
+      const Index own = (cells_of(t) + lanes - 1) / lanes;
+      groups += own;
+      masks += own * s.slots;
+    }
+    const Index loose = kept[std::size_t(tiles_)];
+    plan_.view.loose = loose;
+    plan_.face_order.resize(std::size_t(faces_));
+    plan_.tile_face = std::move(kept);
+    if (tuning_.lanes) {
+      plan_.slots.assign(slots_.begin(), slots_.end());
+      plan_.group_face.resize(std::size_t(groups));
+      plan_.mask.resize(std::size_t(masks));
+    } else {
+      plan_.count.resize(std::size_t(plan_.view.cells));
+    }
+    plan_.other.resize(std::size_t(loose));
+    each_tile(host_, tiles_, [&](Index t) {
+      const auto begin = std::size_t(at.offsets[std::size_t(t)]), end = std::size_t(at.offsets[std::size_t(t) + 1]);
+      if (tuning_.lanes)
+        place_by_slots(t, {inner.data() + begin, end - begin}, slot.data() + begin);
+      else
+        place_by_rows(t, {inner.data() + begin, end - begin}, slot.data() + begin);
+    });
+    // What found no slot stands with the faces between tiles, after them.
+    for (std::size_t k = 0; k < inner.size(); ++k)
+      if (slot[k] == no_slot) without_slot_.push_back(inner[k].face);
+  }
+
+  void place_by_rows(Index t, std::span<const Inner> faces, const std::uint8_t* slot) {
+    FacePlan::Count* const count = plan_.count.data() + first_of(t);
+    std::fill_n(count, std::size_t(cells_of(t)), FacePlan::Count{0, 0});
+    auto f = std::size_t(plan_.tile_face[std::size_t(t)]);
+    for (std::size_t k = 0; k < faces.size(); ++k) {
+      if (slot[k] == no_slot) continue;
+      FacePlan::Count& own = count[std::size_t(std::min(faces[k].owner, faces[k].neighbour))];
+      ++(slot[k] ? own.turned : own.straight);
+      plan_.face_order[f] = faces[k].face;
+      plan_.other[f++] = std::uint16_t(std::abs(faces[k].owner - faces[k].neighbour));
+    }
+  }
+
+  /// Group by group, slot by slot, lane by lane.
+  void place_by_slots(Index t, std::span<const Inner> faces, const std::uint8_t* slot) {
+    const FacePlan::Slots s = slots_[std::size_t(t)];
+    const Index groups = (cells_of(t) + lanes - 1) / lanes;
+    std::vector<std::uint32_t> mask(std::size_t(groups) * s.slots, 0);
+    std::vector<Index> base(mask.size());
+    const auto at = [&](std::size_t k, Index& lane, std::size_t& m) {
+      const bool turned = slot[k] >= 16;
+      const Index own = turned ? faces[k].neighbour : faces[k].owner;
+      lane = own % lanes;
+      m = std::size_t(own / lanes) * s.slots + (turned ? s.turned + slot[k] - 16u : slot[k]);
+    };
+    Index lane;
+    std::size_t m;
+    for (std::size_t k = 0; k < faces.size(); ++k) {
+      if (slot[k] == no_slot) continue;
+      at(k, lane, m);
+      mask[m] |= std::uint32_t(1) << lane;
+    }
+    Index face = plan_.tile_face[std::size_t(t)];
+    for (Index g = 0; g < groups; ++g) {
+      plan_.group_face[std::size_t(s.first_group + g)] = face;
+      for (std::size_t k = std::size_t(g) * s.slots; k < std::size_t(g + 1) * s.slots; ++k) {
+        base[k] = face;
+        face += std::popcount(mask[k]);
+      }
+    }
+    std::copy(mask.begin(), mask.end(), plan_.mask.begin() + s.first_mask);
+    for (std::size_t k = 0; k < faces.size(); ++k) {
+      if (slot[k] == no_slot) continue;
+      at(k, lane, m);
+      const auto f = std::size_t(base[m] + std::popcount(mask[m] & ((std::uint32_t(1) << lane) - 1)));
+      plan_.face_order[f] = faces[k].face;
+      plan_.other[f] = std::uint16_t(slot[k] >= 16 ? faces[k].owner : faces[k].neighbour);
+    }
+  }
+
+  // --- order 1 and more: faces between tiles --------------------------------------------------------------------
+  /// Faces between tiles by lower tile, then higher tile, then cells; those of chosen orders first, order by order,
+  /// pairs that share no tile together.
+  void outer_faces(int orders) {
+    Buckets at = in_buckets(host_, faces_, tiles_, [&](Index f) {
+      const Index t = tile_of(std::min(a_[std::size_t(f)], b_[std::size_t(f)]));
+      return std::max(a_[std::size_t(f)], b_[std::size_t(f)]) >= first_of(t + 1) ? t : tiles_;
+    });
+    const auto lower = [&](Index f) { return std::min(a_[std::size_t(f)], b_[std::size_t(f)]); };
+    const auto higher = [&](Index f) { return std::max(a_[std::size_t(f)], b_[std::size_t(f)]); };
+    each_tile(host_, tiles_, [&](Index t) {
+      struct Key {
+        Index tile, low, high, face;
+        auto operator<=>(const Key&) const = default;
+      };
+      std::vector<Key> keys;
+      const auto begin = std::size_t(at.offsets[std::size_t(t)]), end = std::size_t(at.offsets[std::size_t(t) + 1]);
+      for (std::size_t k = begin; k < end; ++k) {
+        const Index f = at.item[k];
+        keys.push_back({tile_of(higher(f)), lower(f), higher(f), f});
+      }
+      std::sort(keys.begin(), keys.end());
+      for (std::size_t k = begin; k < end; ++k) at.item[k] = keys[k - begin].face;
+    });
+    const auto cut = Index(at.item.size());
+    plan_.report.cut_fraction = faces_ ? double(cut) / faces_ : 0;
+    const auto put = [&](std::size_t k, Index f) { plan_.face_order[std::size_t(plan_.view.loose) + k] = f; };
+    for (std::size_t k = 0; k < without_slot_.size(); ++k) put(std::size_t(cut) + k, without_slot_[k]);
+    chosen_ = 0;
+    if (plan_.view.strategy == FaceStrategy::tiles) {
+      for (std::size_t k = 0; k < at.item.size(); ++k) put(k, at.item[k]);
+      return;
+    }
+    // Which diagonals are dense enough for blocks (Algorithm 4).
+    std::vector<Index> faces_of(std::size_t(tiles_), 0);
+    for (const Index f : at.item) ++faces_of[std::size_t(tile_of(higher(f)) - tile_of(lower(f)))];
+    std::vector<Index> rank(std::size_t(tiles_), -1);
+    const double least = tuning_.density * plan_.view.loose / std::max<Index>(1, tiles_);
+    plan_.report.orders = {0};
+    std::vector<Index> dense;
+    for (Index k = 1; k < tiles_; ++k) {
+      const double density = double(faces_of[std::size_t(k)]) / (tiles_ - k);
+      if (faces_of[std::size_t(k)] > 0 && (orders >= 0 ? k <= orders : density >= std::max(1.0, least))) dense.push_back(k);
+    }
+    if (orders < 0 && Index(dense.size()) > tuning_.orders) {
+      std::stable_sort(dense.begin(), dense.end(),
+                       [&](Index i, Index j) { return faces_of[std::size_t(i)] > faces_of[std::size_t(j)]; });
+      dense.resize(std::size_t(tuning_.orders));
+      std::sort(dense.begin(), dense.end());
+    }
+    for (const Index k : dense) {
+      rank[std::size_t(k)] = Index(plan_.report.orders.size()) - 1;
+      plan_.report.orders.push_back(int(k));
+    }
+    const Index ranks = Index(dense.size());
+    // Pairs (t, t + k) and (t + k, t + 2k) share a tile: every second run of k tiles is a class.
+    Buckets classes = in_buckets(host_, cut, 2 * ranks + 1, [&](Index i) {
+      const Index f = at.item[std::size_t(i)], t = tile_of(lower(f)), k = tile_of(higher(f)) - t;
+      return rank[std::size_t(k)] < 0 ? 2 * ranks : 2 * rank[std::size_t(k)] + t / k % 2;
+    });
+    for (std::size_t k = 0; k < classes.item.size(); ++k) put(k, at.item[std::size_t(classes.item[k])]);
+    chosen_ = classes.offsets[std::size_t(2 * ranks)];
+    plan_.class_pair = {0};
+    plan_.pair_slot = {0};
+    plan_.slot_face = {plan_.view.loose};
+    for (Index c = 0; c < 2 * ranks; ++c) {
+      Index k = classes.offsets[std::size_t(c)];
+      while (k < classes.offsets[std::size_t(c) + 1]) {
+        const Index begin = k, t = tile_of(lower(loose_face(begin)));
+        while (k < classes.offsets[std::size_t(c) + 1] && tile_of(lower(loose_face(k))) == t) ++k;
+        add_pair(begin, k);
+      }
+      if (Index(plan_.pair_slot.size()) - 1 > plan_.class_pair.back())
+        plan_.class_pair.push_back(Index(plan_.pair_slot.size()) - 1);
+    }
+    plan_.view.classes = Index(plan_.class_pair.size()) - 1;
+  }
+  Index& loose_face(Index k) { return plan_.face_order[std::size_t(plan_.view.loose + k)]; }
+
+  /// Loose faces begin .. end-1 are those between two tiles: in slots that meet no cell twice.
+  void add_pair(Index begin, Index end) {
+    constexpr Index bits = 64;
+    met_[0].resize(std::size_t(plan_.view.most_cells));
+    met_[1].resize(std::size_t(plan_.view.most_cells));
+    const Index low = first_of(tile_of(std::min(a_[std::size_t(loose_face(begin))], b_[std::size_t(loose_face(begin))])));
+    const Index high = first_of(tile_of(std::max(a_[std::size_t(loose_face(begin))], b_[std::size_t(loose_face(begin))])));
+    const auto met = [&](Index cell) -> Met& {
+      return cell >= high ? met_[1][std::size_t(cell - high)] : met_[0][std::size_t(cell - low)];
+    };
+    slot_of_.clear();
+    for (Index k = begin; k < end; ++k) {
+      const Index f = loose_face(k);
+      Met &i = met(a_[std::size_t(f)]), &j = met(b_[std::size_t(f)]);
+      Index s = Index(std::countr_one(i.used | j.used));
+      if (s < bits) {
+        i.used |= std::uint64_t(1) << s;
+        j.used |= std::uint64_t(1) << s;
+      } else {
+        s = bits + std::max(i.beyond, j.beyond);
+        i.beyond = j.beyond = s - bits + 1;
+      }
+      slot_of_.emplace_back(s, f);
+    }
+    for (const auto& [slot, f] : slot_of_) met(a_[std::size_t(f)]) = met(b_[std::size_t(f)]) = {};
+    std::stable_sort(slot_of_.begin(), slot_of_.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+    for (Index k = begin; k < end; ++k) {
+      const auto& [slot, face] = slot_of_[std::size_t(k - begin)];
+      if (k > begin && slot != slot_of_[std::size_t(k - begin) - 1].first) plan_.slot_face.push_back(plan_.view.loose + k);
+      loose_face(k) = face;
+    }
+    plan_.slot_face.push_back(plan_.view.loose + end);
+    plan_.pair_slot.push_back(Index(plan_.slot_face.size()) - 1);
+  }
+
+  /// Accumulators for the cells of chosen pairs; what is left goes to the rest.
+  void accumulators() {
+    const auto cells = std::size_t(plan_.view.cells);
+    std::vector<Index> number(cells, 0);
+    for (std::size_t k = 0; k < std::size_t(chosen_); ++k) number[std::size_t(plan_.owner[k])] = number[std::size_t(plan_.neighbour[k])] = 1;
+    plan_.touched.assign(std::size_t(tiles_) + 1, 0);
+    for (Index t = 0; t < tiles_; ++t) {
+      for (auto c = std::size_t(first_of(t)); c < std::size_t(first_of(t + 1)); ++c)
+        if (number[c]) {
+          number[c] = Index(plan_.touched_cell.size());
+          plan_.touched_cell.push_back(Index(c));
+        }
+      plan_.touched[std::size_t(t) + 1] = Index(plan_.touched_cell.size());
+    }
+    plan_.view.touched_cells = Index(plan_.touched_cell.size());
+    plan_.pair_cells.resize(std::size_t(chosen_));
+    for (std::size_t k = 0; k < std::size_t(chosen_); ++k)
+      plan_.pair_cells[k] = {number[std::size_t(plan_.owner[k])], number[std::size_t(plan_.neighbour[k])]};
+    for (auto k = std::size_t(chosen_); k < plan_.owner.size(); ++k) leave(Index(k));
+  }
+  /// Loose face k is left over, for both of its cells.
+  void leave(Index k) {
+    const Index f = plan_.view.loose + k;
+    left_.push_back({plan_.owner[std::size_t(k)], {f, plan_.neighbour[std::size_t(k)]}});
+    left_.push_back({plan_.neighbour[std::size_t(k)], {~f, plan_.owner[std::size_t(k)]}});
+  }
+
+  // --- strategy tiles: both tiles of a cut face compute it ------------------------------------------------------
+  void cut_lists() {
+    const auto loose = Index(plan_.owner.size());
+    const Index cut = loose - Index(without_slot_.size());
+    for (Index k = cut; k < loose; ++k) leave(k);
+    // Twice: as seen by the owner's tile, and by the neighbour's.
+    const auto cell_of = [&](Index i) { return i % 2 == 0 ? plan_.owner[std::size_t(i / 2)] : plan_.neighbour[std::size_t(i / 2)]; };
+    Buckets at = in_buckets(host_, 2 * cut, tiles_, [&](Index i) { return tile_of(cell_of(i)); });
+    Buffer<std::uint16_t> round(at.item.size());
+    Buffer<Index> rounds_of(std::size_t(tiles_) + 1), entries_of(std::size_t(tiles_) + 1);
+    rounds_of[0] = entries_of[0] = 0;
+    each_tile(host_, tiles_, [&](Index t) {
+      std::vector<std::uint16_t> met(std::size_t(cells_of(t)), 0);
+      Index rounds = 0, entries = 0;
+      for (auto k = std::size_t(at.offsets[std::size_t(t)]); k < std::size_t(at.offsets[std::size_t(t) + 1]); ++k) {
+        std::uint16_t& count = met[std::size_t(cell_of(at.item[k]) - first_of(t))];
+        round[k] = count;
+        if (int(count) == tuning_.rounds) continue;
+        rounds = std::max<Index>(rounds, ++count);
+        ++entries;
+      }
+      rounds_of[std::size_t(t) + 1] = rounds;
+      entries_of[std::size_t(t) + 1] = entries;
+    });
+    std::partial_sum(rounds_of.begin(), rounds_of.end(), rounds_of.begin());
+    std::partial_sum(entries_of.begin(), entries_of.end(), entries_of.begin());
+    plan_.round_entry.resize(std::size_t(rounds_of[std::size_t(tiles_)]) + 1);
+    plan_.round_entry.back() = entries_of[std::size_t(tiles_)];
+    plan_.cut.resize(std::size_t(entries_of[std::size_t(tiles_)]));
+    plan_.cut_cell.resize(plan_.cut.size());
+    each_tile(host_, tiles_, [&](Index t) {
+      Index entry = entries_of[std::size_t(t)];
+      for (Index r = rounds_of[std::size_t(t)]; r < rounds_of[std::size_t(t) + 1]; ++r) {
+        plan_.round_entry[std::size_t(r)] = entry;
+        for (auto k = std::size_t(at.offsets[std::size_t(t)]); k < std::size_t(at.offsets[std::size_t(t) + 1]); ++k) {
+          if (Index(round[k]) != r - rounds_of[std::size_t(t)]) continue;
+          const Index i = at.item[k], f = plan_.view.loose + i / 2;
+          const bool owner = i % 2 == 0;
+          plan_.cut[std::size_t(entry)] = {owner ? f : ~f, cell_of(i ^ 1)};
+          plan_.cut_cell[std::size_t(entry)] = cell_of(i) - first_of(t);
+          ++entry;
+        }
+      }
+    });
+    for (std::size_t k = 0; k < at.item.size(); ++k)
+      if (int(round[k]) == tuning_.rounds) {
+        const Index i = at.item[k], f = plan_.view.loose + i / 2;
+        left_.push_back({cell_of(i), {i % 2 == 0 ? f : ~f, cell_of(i ^ 1)}});
+      }
+    plan_.cut_round = std::move(rounds_of);
+  }
+
+  const exec::Host& host_;
+  PlanData& plan_;
+  const Buffer<Index>&a_, &b_;
+  const FaceTuning& tuning_;
+  Index faces_, tiles_ = 0, chosen_ = 0;  // chosen_: loose faces of chosen orders
+  Buffer<FacePlan::Slots> slots_;
+  struct Met {  // of a cell in the pair at work
+    std::uint64_t used = 0;
+    Index beyond = 0;
+  };
+  std::vector<Met> met_[2];
+  std::vector<std::pair<Index, Index>> slot_of_;  // slot, face
+  std::vector<Index> without_slot_;
+  std::vector<LeftOver> left_;
+};
+
+}  // namespace
+
+void arrange_tiles(const exec::Host& host, PlanData& plan, const Buffer<Index>& a, const Buffer<Index>& b,
+                   std::span<const Index> offsets, const FaceTuning& tuning, int orders) {
+  Arrangement(host, plan, a, b, offsets, tuning).run(orders);
+}
+
+}  // namespace krilu::mesh
