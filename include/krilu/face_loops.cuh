@@ -31,18 +31,10 @@ struct PlanData;
 
 namespace detail {
 
-#ifndef TU
-#define TU 3
-#define ST 256
-#define SB 1
-#endif
-#ifdef NC
-#define NL(p) __ldcs(p)
-#else
-#define NL(p) (*(p))
-#endif
-constexpr int tile_cells_a_thread = 4, slots_at_once = TU;
-constexpr int flat_threads = 256;   // of a block in kernels without tiles
+constexpr int tile_cells_a_thread = 4;
+// Of slices: threads of a block, blocks that are to fit a multiprocessor, faces of a cell at once.
+constexpr int slice_threads = 512, slice_blocks = 3, slots_at_once = 2;
+constexpr int flat_threads = 256;  // of a block in kernels without tiles
 constexpr int pair_threads = 64;
 constexpr std::size_t staged_state = 16;  // bytes: larger states are read where they stand, each time
 
@@ -71,7 +63,8 @@ __device__ Sum face_of_row(const FacePlan::Cut& e, Index c, const State& own, Re
 
 /// done(row, cell, sum over the row's faces), a thread a row; long rows are left out.
 template <class State, class Sum, class Read, class FaceFunction, class Done>
-__global__ void __launch_bounds__(flat_threads) row_kernel(FacePlan p, Index longest, Read read, FaceFunction face, Done done) {
+__global__ void __launch_bounds__(flat_threads)
+    row_kernel(FacePlan p, Index longest, Read read, FaceFunction face, Done done) {
   const Index row = static_cast<Index>(blockIdx.x * flat_threads + threadIdx.x);
   if (row >= p.rows) return;
   const Index begin = p.row_entry[row], end = p.row_entry[row + 1];
@@ -104,7 +97,8 @@ __global__ void __launch_bounds__(flat_threads) long_row_kernel(FacePlan p, Read
 
 /// Pairs of tiles that share none with each other, a block a pair; within a slot no two faces share a cell.
 template <class State, class Sum, class Read, class FaceFunction>
-__global__ void __launch_bounds__(pair_threads) pair_kernel(FacePlan p, Index first, Read read, FaceFunction face, Sum* sums) {
+__global__ void __launch_bounds__(pair_threads)
+    pair_kernel(FacePlan p, Index first, Read read, FaceFunction face, Sum* sums) {
   const Index pair = first + static_cast<Index>(blockIdx.x);
   for (Index s = p.pair_slot[pair]; s < p.pair_slot[pair + 1]; ++s) {
     for (Index f = p.slot_face[s] + static_cast<Index>(threadIdx.x); f < p.slot_face[s + 1]; f += pair_threads) {
@@ -193,7 +187,8 @@ __global__ void __launch_bounds__(1024) tile_kernel(FacePlan p, Read read, FaceF
   }
 
   if (p.touched) {
-    for (Index k = p.touched[t] + tid; k < p.touched[t + 1]; k += threads) sums[p.touched_cell[k] - first] += shared_sum[k];
+    for (Index k = p.touched[t] + tid; k < p.touched[t + 1]; k += threads)
+      sums[p.touched_cell[k] - first] += shared_sum[k];
     __syncthreads();
   }
   if (p.row) {
@@ -208,41 +203,46 @@ __global__ void __launch_bounds__(1024) tile_kernel(FacePlan p, Read read, FaceF
     }
 }
 
-/// A slice a warp, a cell a lane. Several faces of a cell at once and without branches, so that what they read is on its
-/// way at the same time; where a cell has fewer, some face is computed in vain.
+/// A slice a warp, a cell a lane. Several faces of a cell at once and without branches, so that what they read is on
+/// its way at the same time, and the addresses of the next faces with it; where a cell has fewer, some face is computed
+/// in vain. What decides the speed is how many warps a multiprocessor holds: registers are few.
 template <class State, class Sum, class Read, class FaceFunction, class CellFunction>
-__global__ void __launch_bounds__(ST, SB) slice_kernel(FacePlan p, Read read, FaceFunction face, CellFunction cell,
-                                                             const Sum* rest_sum) {
+__global__ void __launch_bounds__(slice_threads, slice_blocks)
+    slice_kernel(FacePlan p, Read read, FaceFunction face, CellFunction cell, const Sum* rest_sum) {
   constexpr int U = slots_at_once;
-  const Index c = static_cast<Index>(blockIdx.x * ST + threadIdx.x), k = c / FacePlan::slice,
+  const Index c = static_cast<Index>(blockIdx.x * slice_threads + threadIdx.x), k = c / FacePlan::slice,
               lane = c % FacePlan::slice;
   if (c >= p.cells) return;
   const FacePlan::Slice slice = p.slice_of[k];
-  const Index face_base = slice.face - FacePlan::face_back, cell_base = c - lane - FacePlan::cell_back;
+  const Index face_base = slice.face - FacePlan::face_back, cell_base = c - lane - FacePlan::cell_back,
+              entry = slice.entry + lane;
   const Index straight = p.straight[c];
   const State own = read(c);
   Sum sum{};
+  FacePlan::Near next[U];
+  const auto look = [&](Index slot) {
+#pragma unroll
+    for (int u = 0; u < U; ++u) {
+      next[u] = {FacePlan::no_face, 0};
+      if (slot + u < slice.slots) next[u] = p.near[entry + (slot + u) * FacePlan::slice];
+    }
+  };
+  look(0);
   for (Index slot = 0; slot < slice.slots; slot += U) {
     Index faces[U], others[U];
     bool there[U];
 #pragma unroll
     for (int u = 0; u < U; ++u) {
-      const Index e = slice.entry + (slot + u < slice.slots ? slot + u : slot) * FacePlan::slice + lane;
-      faces[u] = NL(p.near_face + e);
-      others[u] = NL(p.near_cell + e);
-    }
-#pragma unroll
-    for (int u = 0; u < U; ++u) {
-      there[u] = slot + u < slice.slots && faces[u] != FacePlan::no_face;
-      if (faces[u] == FacePlan::is_far) {
-        const FacePlan::Cut far = p.far[slice.far + others[u]];
+      there[u] = next[u].face != FacePlan::no_face;
+      faces[u] = there[u] ? face_base + next[u].face : 0;
+      others[u] = there[u] ? cell_base + next[u].cell : c;
+      if (next[u].face == FacePlan::is_far) {
+        const FacePlan::Cut far = p.far[slice.far + next[u].cell];
         faces[u] = far.face;
         others[u] = far.other;
-      } else {
-        faces[u] = there[u] ? face_base + faces[u] : 0;
-        others[u] += cell_base;
       }
     }
+    look(slot + U);
     State beyond[U];
 #pragma unroll
     for (int u = 0; u < U; ++u) beyond[u] = read(others[u]);
@@ -371,8 +371,7 @@ class CudaFaceLoops {
   template <class State, class Read, class FaceFunction>
   void for_each_face(Read read, FaceFunction face) const {
     const FacePlan p = plan_;
-    if (p.loose > 0)
-      detail::tile_face_kernel<State><<<unsigned(p.tiles), face_threads(), 0, stream()>>>(p, read, face);
+    if (p.loose > 0) detail::tile_face_kernel<State><<<unsigned(p.tiles), face_threads(), 0, stream()>>>(p, read, face);
     flat(p.faces - p.loose, [=] __device__(Index k) {
       face(Face{p.loose + k, p.owner[k], p.neighbour[k]}, State(read(p.owner[k])), State(read(p.neighbour[k])));
     });
@@ -400,7 +399,8 @@ class CudaFaceLoops {
   double trial_milliseconds() const;
   template <class F>
   void flat(Index n, F f) const {
-    if (n > 0) detail::flat_kernel<<<unsigned((n - 1) / detail::flat_threads + 1), detail::flat_threads, 0, stream()>>>(n, f);
+    if (n > 0)
+      detail::flat_kernel<<<unsigned((n - 1) / detail::flat_threads + 1), detail::flat_threads, 0, stream()>>>(n, f);
   }
   template <class State, class Sum, class Read, class FaceFunction, class CellFunction>
   void one_after_another(Read read, FaceFunction face, CellFunction cell) const {
@@ -409,7 +409,8 @@ class CudaFaceLoops {
     flat(p.cells, [=] __device__(Index c) { sum[c] = Sum{}; });
     flat(1, [=] __device__(Index) {
       for (Index f = 0; f < p.faces; ++f) {
-        const Both<Sum> both = face(Face{f, p.owner[f], p.neighbour[f]}, State(read(p.owner[f])), State(read(p.neighbour[f])));
+        const Both<Sum> both =
+            face(Face{f, p.owner[f], p.neighbour[f]}, State(read(p.owner[f])), State(read(p.neighbour[f])));
         sum[p.owner[f]] += both.owner;
         sum[p.neighbour[f]] += both.neighbour;
       }
@@ -423,7 +424,8 @@ class CudaFaceLoops {
     Sum* const sum = static_cast<Sum*>(scratch(0, std::size_t(p.cells) * sizeof(Sum)));
     flat(p.cells, [=] __device__(Index c) { sum[c] = Sum{}; });
     flat(p.faces, [=] __device__(Index f) {
-      const Both<Sum> both = face(Face{f, p.owner[f], p.neighbour[f]}, State(read(p.owner[f])), State(read(p.neighbour[f])));
+      const Both<Sum> both =
+          face(Face{f, p.owner[f], p.neighbour[f]}, State(read(p.owner[f])), State(read(p.neighbour[f])));
       detail::add_atomically(sum[p.owner[f]], both.owner);
       detail::add_atomically(sum[p.neighbour[f]], both.neighbour);
     });
@@ -439,7 +441,8 @@ class CudaFaceLoops {
       const Index first = p.colour_face[k];
       flat(p.colour_face[k + 1] - first, [=] __device__(Index i) {
         const Index f = first + i;
-        const Both<Sum> both = face(Face{f, p.owner[f], p.neighbour[f]}, State(read(p.owner[f])), State(read(p.neighbour[f])));
+        const Both<Sum> both =
+            face(Face{f, p.owner[f], p.neighbour[f]}, State(read(p.owner[f])), State(read(p.neighbour[f])));
         sum[p.owner[f]] += both.owner;
         sum[p.neighbour[f]] += both.neighbour;
       });
@@ -449,21 +452,25 @@ class CudaFaceLoops {
   }
   template <class State, class Sum, class Read, class FaceFunction, class CellFunction>
   void sum_rows(cudaStream_t where, Read read, FaceFunction face, CellFunction cell) const {
-    rows<State, Sum>(where, read, face, [=] __device__(Index, Index c, const State& own, const Sum& sum) { cell(c, own, sum); });
+    rows<State, Sum>(where, read, face,
+                     [=] __device__(Index, Index c, const State& own, const Sum& sum) { cell(c, own, sum); });
     launched();
   }
   template <class State, class Sum, class Read, class FaceFunction>
   void rest_of_rows(cudaStream_t where, Read read, FaceFunction face, Sum* sums) const {
-    rows<State, Sum>(where, read, face, [=] __device__(Index row, Index, const State&, const Sum& sum) { sums[row] = sum; });
+    rows<State, Sum>(where, read, face,
+                     [=] __device__(Index row, Index, const State&, const Sum& sum) { sums[row] = sum; });
   }
   template <class State, class Sum, class Read, class FaceFunction, class Done>
   void rows(cudaStream_t where, Read read, FaceFunction face, Done done) const {
     const FacePlan p = plan_;
     if (p.rows == 0) return;
-    detail::row_kernel<State, Sum><<<unsigned((p.rows - 1) / detail::flat_threads + 1), detail::flat_threads, 0, where>>>(
-        p, long_row(), read, face, done);
+    detail::row_kernel<State, Sum>
+        <<<unsigned((p.rows - 1) / detail::flat_threads + 1), detail::flat_threads, 0, where>>>(p, long_row(), read,
+                                                                                                face, done);
     if (p.long_rows > 0)
-      detail::long_row_kernel<State, Sum><<<unsigned(p.long_rows), detail::flat_threads, 0, where>>>(p, read, face, done);
+      detail::long_row_kernel<State, Sum>
+          <<<unsigned(p.long_rows), detail::flat_threads, 0, where>>>(p, read, face, done);
   }
   template <class State, class Sum, class Read, class FaceFunction, class CellFunction>
   void sum_slices(Read read, FaceFunction face, CellFunction cell) const {
@@ -475,7 +482,8 @@ class CudaFaceLoops {
       rest_of_rows<State, Sum>(stream(), read, face, rest_sum);
     }
     detail::slice_kernel<State, Sum>
-        <<<unsigned((p.cells - 1) / ST + 1), ST, 0, stream()>>>(p, read, face, cell, rest_sum);
+        <<<unsigned((p.cells - 1) / detail::slice_threads + 1), detail::slice_threads, 0, stream()>>>(p, read, face,
+                                                                                                      cell, rest_sum);
     launched();
   }
   template <class State, class Sum, class Read, class FaceFunction, class CellFunction>

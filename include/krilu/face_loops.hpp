@@ -152,18 +152,21 @@ class FaceLoops {
   template <class State, class Read, class FaceFunction>
   void for_each_face(Read read, FaceFunction face) const {
     const FacePlan& p = plan_;
-    shared(p.tiles, [&](Index t) {
-      const Index first = p.tile_cell[t];
-      Index f = p.tile_face[t];
-      for (Index c = first; c < p.tile_cell[t + 1]; ++c) {
-        const State own = read(c);
-        const FacePlan::Count count = p.count[c];
-        for (const Index end = f + count.straight; f < end; ++f)
-          face(Face{f, c, c + p.other[f]}, own, State(read(c + p.other[f])));
-        for (const Index end = f + count.turned; f < end; ++f)
-          face(Face{f, c + p.other[f], c}, State(read(c + p.other[f])), own);
-      }
-    }, 1);
+    shared(
+        p.tiles,
+        [&](Index t) {
+          const Index first = p.tile_cell[t];
+          Index f = p.tile_face[t];
+          for (Index c = first; c < p.tile_cell[t + 1]; ++c) {
+            const State own = read(c);
+            const FacePlan::Count count = p.count[c];
+            for (const Index end = f + count.straight; f < end; ++f)
+              face(Face{f, c, c + p.other[f]}, own, State(read(c + p.other[f])));
+            for (const Index end = f + count.turned; f < end; ++f)
+              face(Face{f, c + p.other[f], c}, State(read(c + p.other[f])), own);
+          }
+        },
+        1);
     shared(p.faces - p.loose, [&](Index k) {
       face(Face{p.loose + k, p.owner[k], p.neighbour[k]}, read(p.owner[k]), read(p.neighbour[k]));
     });
@@ -175,8 +178,8 @@ class FaceLoops {
     shared(plan_.cells, cell);
   }
 
-  /// cell(Index, const Sum&) for each cell that has boundary faces, once: with the sum of face(boundary face, cell) over
-  /// them. Boundary faces keep the mesh's numbers.
+  /// cell(Index, const Sum&) for each cell that has boundary faces, once: with the sum of face(boundary face, cell)
+  /// over them. Boundary faces keep the mesh's numbers.
   template <class Sum, class FaceFunction, class CellFunction>
   void sum_over_boundary(FaceFunction face, CellFunction cell) const {
     const FacePlan& p = plan_;
@@ -246,8 +249,8 @@ class FaceLoops {
     Sum* const sum = detail::scratch<Sum>(std::size_t(p.cells));
     std::fill_n(sum, std::size_t(p.cells), Sum{});
     for (Index f = 0; f < p.faces; ++f) {
-      const Both<Sum> both = face(Face{f, p.owner[f], p.neighbour[f]}, State(read(p.owner[f])),
-                                  State(read(p.neighbour[f])));
+      const Both<Sum> both =
+          face(Face{f, p.owner[f], p.neighbour[f]}, State(read(p.owner[f])), State(read(p.neighbour[f])));
       sum[p.owner[f]] += both.owner;
       sum[p.neighbour[f]] += both.neighbour;
     }
@@ -260,8 +263,8 @@ class FaceLoops {
     Sum* const sum = detail::scratch<Sum>(std::size_t(p.cells));
     shared(p.cells, [=](Index c) { sum[c] = Sum{}; });
     shared(p.faces, [&](Index f) {
-      const Both<Sum> both = face(Face{f, p.owner[f], p.neighbour[f]}, State(read(p.owner[f])),
-                                  State(read(p.neighbour[f])));
+      const Both<Sum> both =
+          face(Face{f, p.owner[f], p.neighbour[f]}, State(read(p.owner[f])), State(read(p.neighbour[f])));
       detail::add_concurrently(sum[p.owner[f]], both.owner);
       detail::add_concurrently(sum[p.neighbour[f]], both.neighbour);
     });
@@ -276,8 +279,8 @@ class FaceLoops {
     for (Index k = 0; k < p.colours; ++k)
       shared(p.colour_face[k + 1] - p.colour_face[k], [&, first = p.colour_face[k]](Index i) {
         const Index f = first + i;
-        const Both<Sum> both = face(Face{f, p.owner[f], p.neighbour[f]}, State(read(p.owner[f])),
-                                    State(read(p.neighbour[f])));
+        const Both<Sum> both =
+            face(Face{f, p.owner[f], p.neighbour[f]}, State(read(p.owner[f])), State(read(p.neighbour[f])));
         sum[p.owner[f]] += both.owner;
         sum[p.neighbour[f]] += both.neighbour;
       });
@@ -287,32 +290,35 @@ class FaceLoops {
   template <class State, class Sum, class Read, class FaceFunction, class CellFunction>
   void sum_slices(Read& read, FaceFunction& face, CellFunction& cell) const {
     const FacePlan& p = plan_;
-    shared(p.slices, [&](Index k) {
-      const FacePlan::Slice slice = p.slice_of[k];
-      const Index first = k * FacePlan::slice, last = std::min(p.cells, first + FacePlan::slice);
-      for (Index c = first; c < last; ++c) {
-        const State own = read(c);
-        Sum sum{};
-        for (Index slot = 0; slot < slice.slots; ++slot) {
-          const Index e = slice.entry + slot * FacePlan::slice + c - first;
-          if (p.near_face[e] == FacePlan::no_face) break;
-          Index f = slice.face - FacePlan::face_back + p.near_face[e], other = first - FacePlan::cell_back + p.near_cell[e];
-          if (p.near_face[e] == FacePlan::is_far) {
-            const FacePlan::Cut far = p.far[slice.far + p.near_cell[e]];
-            f = far.face;
-            other = far.other;
+    shared(
+        p.slices,
+        [&](Index k) {
+          const FacePlan::Slice slice = p.slice_of[k];
+          const Index first = k * FacePlan::slice, last = std::min(p.cells, first + FacePlan::slice);
+          for (Index c = first; c < last; ++c) {
+            const State own = read(c);
+            Sum sum{};
+            for (Index slot = 0; slot < slice.slots; ++slot) {
+              const Index e = slice.entry + slot * FacePlan::slice + c - first;
+              const FacePlan::Near near = p.near[e];
+              if (near.face == FacePlan::no_face) break;
+              Index f = slice.face - FacePlan::face_back + near.face, other = first - FacePlan::cell_back + near.cell;
+              if (near.face == FacePlan::is_far) {
+                f = p.far[slice.far + near.cell].face;
+                other = p.far[slice.far + near.cell].other;
+              }
+              if (slot < p.straight[c])
+                sum += face(Face{f, c, other}, own, State(read(other))).owner;
+              else
+                sum += face(Face{f, other, c}, State(read(other)), own).neighbour;
+            }
+            if (p.row)
+              for (Index r = p.row[k]; r < p.row[k + 1]; ++r)
+                if (p.row_cell[r] == c) sum += gather<State, Sum>(r, c, read, face);
+            cell(c, own, sum);
           }
-          if (slot < p.straight[c])
-            sum += face(Face{f, c, other}, own, State(read(other))).owner;
-          else
-            sum += face(Face{f, other, c}, State(read(other)), own).neighbour;
-        }
-        if (p.row)
-          for (Index r = p.row[k]; r < p.row[k + 1]; ++r)
-            if (p.row_cell[r] == c) sum += gather<State, Sum>(r, c, read, face);
-        cell(c, own, sum);
-      }
-    }, 128);
+        },
+        128);
   }
 
   /// Diagonal colouring: first the pairs of tiles of order 1 and more, class after class, from a queue, while the first
@@ -374,8 +380,8 @@ class FaceLoops {
     const FacePlan& p = plan_;
     for (Index f = p.slot_face[p.pair_slot[pair]]; f < p.slot_face[p.pair_slot[pair + 1]]; ++f) {
       const Index k = f - p.loose;
-      const Both<Sum> both = face(Face{f, p.owner[k], p.neighbour[k]}, State(read(p.owner[k])),
-                                  State(read(p.neighbour[k])));
+      const Both<Sum> both =
+          face(Face{f, p.owner[k], p.neighbour[k]}, State(read(p.owner[k])), State(read(p.neighbour[k])));
       sum[p.pair_cells[k].owner] += both.owner;
       sum[p.pair_cells[k].neighbour] += both.neighbour;
     }

@@ -92,7 +92,9 @@ template <class Loops>
 void linear_upwind(const Loops& loops, View<const double> flux, View<const double> x, View<const Vector3> gradient,
                    View<const Vector3> centre, View<const Vector3> face_centre, View<double> out) {
   loops.template for_each_face<LinearUpwindState>(
-      KRILU_FN(Index c) { return LinearUpwindState{x[c], gradient[c], centre[c]}; },
+      KRILU_FN(Index c) {
+        return LinearUpwindState{x[c], gradient[c], centre[c]};
+      },
       KRILU_FN(Face f, const LinearUpwindState& owner, const LinearUpwindState& neighbour) {
         const Vector3 at = face_centre[f.id];
         const double from_owner = owner.x + dot(owner.gradient, at - owner.centre);

@@ -32,9 +32,9 @@ struct Both {
 };
 
 struct FaceLoopOptions {
-  /// auto (measured: the fastest), slices (each cell through its faces, addressed in 16 bits), diagonal (N-order diagonal colouring), tiles (blocks that compute what they cut
-  /// twice), gather (each cell through its faces), colours (of single faces), atomics, serial (one thread, the mesh's
-  /// own order).
+  /// auto (measured: the fastest), slices (each cell through its faces, addressed in 16 bits), diagonal (N-order
+  /// diagonal colouring), tiles (blocks that compute what they cut twice), gather (each cell through its faces),
+  /// colours (of single faces), atomics, serial (one thread, the mesh's own order).
   std::string strategy = "auto";
   /// auto (bisection where the mesh has geometry, else growth), none, bisection, growth, rcm, metis: how cells come to
   /// stand in blocks.
@@ -58,9 +58,9 @@ struct FacePlan {
   Index tiles = 0, most_cells = 0;
   const Index *tile_cell = nullptr, *tile_face = nullptr;
   // The other cell of each face below loose: on a GPU counted from the tile's first cell. On the host a tile's faces
-  // stand by their lower cell, and the other is counted from that: count[c].straight faces of which cell c is the owner,
-  // then count[c].turned of which it is the neighbour. Once a cell's turn has come its sum is complete, so that what
-  // has to stay in cache is the distance between neighbours, not the tile.
+  // stand by their lower cell, and the other is counted from that: count[c].straight faces of which cell c is the
+  // owner, then count[c].turned of which it is the neighbour. Once a cell's turn has come its sum is complete, so that
+  // what has to stay in cache is the distance between neighbours, not the tile.
   const std::uint16_t* other = nullptr;
   struct Count {
     std::uint8_t straight, turned;
@@ -75,8 +75,8 @@ struct FacePlan {
     Index first_mask;   // of the tile; masks of a group stand together
     std::uint16_t turned, slots;
   };
-  const Slots* slots = nullptr;        // of each tile
-  const Index* group_face = nullptr;   // of each group: its first face; those of a group stand together, slot by slot
+  const Slots* slots = nullptr;       // of each tile
+  const Index* group_face = nullptr;  // of each group: its first face; those of a group stand together, slot by slot
   const std::uint32_t* mask = nullptr;
 
   struct Cut {
@@ -86,8 +86,8 @@ struct FacePlan {
 
   // Strategy slices: each cell through its faces, addressed in 16 bits. Slice k is cells 32 k .. 32 k + 31; slot s of
   // lane i stands at entry + 32 s + i and is the cell's s-th face, of the first straight[cell] of which the cell is the
-  // owner. The face is slice.face + near_face - face_back, the cell beyond 32 k + near_cell - cell_back; where near_face
-  // is is_far, both stand in far[slice.far + near_cell]. Faces stand by the slices of their lower cells.
+  // owner. The face is slice.face + near.face - face_back, the cell beyond 32 k + near.cell - cell_back; where
+  // near.face is is_far, both stand in far[slice.far + near.cell]. Faces stand by the slices of their lower cells.
   static constexpr Index slice = 32;
   static constexpr Index face_back = 60000, cell_back = 32768;
   static constexpr std::uint16_t is_far = 65535, no_face = 65534;
@@ -96,7 +96,10 @@ struct FacePlan {
   };
   Index slices = 0;
   const Slice* slice_of = nullptr;
-  const std::uint16_t *near_face = nullptr, *near_cell = nullptr;
+  struct alignas(4) Near {
+    std::uint16_t face, cell;
+  };
+  const Near* near = nullptr;
   const std::uint8_t* straight = nullptr;
   const Cut* far = nullptr;
 
@@ -109,7 +112,7 @@ struct FacePlan {
   // Strategy diagonal: pairs of tiles of order 1 and more. Those of one class share no tile. Cells that they add to
   // have accumulators: number k is of cell touched_cell[k], those of tile t are touched[t] .. touched[t+1]-1.
   Index classes = 0;
-  const Index* class_pair = nullptr;  // classes + 1, in host memory
+  const Index* class_pair = nullptr;                       // classes + 1, in host memory
   const Index *pair_slot = nullptr, *slot_face = nullptr;  // faces of slot s: slot_face[s] .. slot_face[s+1]-1
   struct Accumulators {
     Index owner, neighbour;
@@ -138,11 +141,11 @@ struct FacePlan {
 struct FaceLoopReport {
   std::string strategy, renumber;
   Index tiles = 0, most_cells = 0;
-  double cut_fraction = 0;       // of the faces: between tiles
-  double remainder_fraction = 0; // of the faces: left to the main core
-  std::vector<int> orders;       // diagonals that blocks work on, 0 among them
-  std::size_t bytes = 0;         // of the plan
-  double seconds = 0;            // of the analysis
+  double cut_fraction = 0;        // of the faces: between tiles
+  double remainder_fraction = 0;  // of the faces: left to the main core
+  std::vector<int> orders;        // diagonals that blocks work on, 0 among them
+  std::size_t bytes = 0;          // of the plan
+  double seconds = 0;             // of the analysis
   struct Candidate {
     std::string strategy;
     double milliseconds;

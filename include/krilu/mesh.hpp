@@ -47,16 +47,17 @@ void require_valid(const Mesh& mesh);
 /// Reads an OpenFOAM mesh: `path` is a case, its constant/ or the polyMesh folder itself, with points, faces, owner,
 /// neighbour and boundary, each ASCII or binary, plain or gzip (NAME.gz). Cell and face numbers stay as they are in the
 /// files; the geometry is computed as OpenFOAM does (face pyramids). Throws krilu::Error with file, and line or byte,
-/// for anything that is no such mesh: an owner out of range, a neighbour below its owner, wrong counts, an end too soon.
+/// for anything that is no such mesh: an owner out of range, a neighbour below its owner, wrong counts, an end too
+/// soon.
 Mesh read_poly_mesh(const std::string& path);
 
 /// A generated mesh:
 ///   mesh:box:NXxNYxNZ[:ORDER]         hexahedra of side 1/max(NX,NY,NZ)
 ///   mesh:tetrahedra:NXxNYxNZ[:ORDER]  NX NY NZ cubes of six tetrahedra each, their corners moved at random
 ///   mesh:triangles:NXxNY[:ORDER]      2 NX NY triangles of unit thickness, their corners moved at random
-/// ORDER is how cells are numbered: natural (the default), random[:SEED], or shuffled[:SEED], which exchanges runs of 64
-/// cells, as a mesh has it that several processes wrote. Throws krilu::Error with the list of generators where the text
-/// names none of them, and where there would be 2^31 faces.
+/// ORDER is how cells are numbered: natural (the default), random[:SEED], or shuffled[:SEED], which exchanges runs of
+/// 64 cells, as a mesh has it that several processes wrote. Throws krilu::Error with the list of generators where the
+/// text names none of them, and where there would be 2^31 faces.
 Mesh generate_mesh(const std::string& text);
 bool is_mesh_generator(std::string_view text);
 

@@ -16,8 +16,12 @@ struct Vector3 {
     z += o.z;
     return *this;
   }
-  friend KRILU_INLINE Vector3 operator+(const Vector3& a, const Vector3& b) { return {a.x + b.x, a.y + b.y, a.z + b.z}; }
-  friend KRILU_INLINE Vector3 operator-(const Vector3& a, const Vector3& b) { return {a.x - b.x, a.y - b.y, a.z - b.z}; }
+  friend KRILU_INLINE Vector3 operator+(const Vector3& a, const Vector3& b) {
+    return {a.x + b.x, a.y + b.y, a.z + b.z};
+  }
+  friend KRILU_INLINE Vector3 operator-(const Vector3& a, const Vector3& b) {
+    return {a.x - b.x, a.y - b.y, a.z - b.z};
+  }
   friend KRILU_INLINE Vector3 operator-(const Vector3& a) { return {-a.x, -a.y, -a.z}; }
   friend KRILU_INLINE Vector3 operator*(double s, const Vector3& a) { return {s * a.x, s * a.y, s * a.z}; }
 };

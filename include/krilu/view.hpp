@@ -15,10 +15,7 @@ struct View {
   T* data = nullptr;
   KRILU_INLINE T& operator[](Index i) const { return data[i]; }
   template <class C>
-    requires(std::is_same_v<C, const T> && !std::is_const_v<T>)
-  KRILU_INLINE operator View<C>() const {
-    return {data};
-  }
+  requires(std::is_same_v<C, const T> && !std::is_const_v<T>) KRILU_INLINE operator View<C>() const { return {data}; }
 };
 
 }  // namespace krilu

@@ -65,7 +65,9 @@ FaceLoops::FaceLoops(const Mesh& mesh, const FaceLoopOptions& options) {
       const auto start = std::chrono::steady_clock::now();
       const auto av = a.view(), xv = x.view(), yv = y.view();
       loops.sum_over_faces<double, double>([=](Index c) { return xv[c]; },
-                                           [=](Face f, double o, double q) { return Both<double>{av[f.id] * q, av[f.id] * o}; },
+                                           [=](Face f, double o, double q) {
+                                             return Both<double>{av[f.id] * q, av[f.id] * o};
+                                           },
                                            [=](Index c, double own, double sum) { yv[c] = own + sum; });
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       if (k > 0) best = std::min(best, seconds);
@@ -83,8 +85,7 @@ std::span<const Index> FaceLoops::cell_order() const { return body_->data.cell_o
 std::span<const Index> FaceLoops::face_order() const { return body_->data.face_order; }
 
 void FaceLoops::require_size(std::size_t given, std::size_t needed) {
-  if (given != needed)
-    throw Error(fmt::format("a field of {} values was given where the mesh has {}", given, needed));
+  if (given != needed) throw Error(fmt::format("a field of {} values was given where the mesh has {}", given, needed));
 }
 
 }  // namespace krilu

@@ -75,8 +75,8 @@ void CudaFaceLoops::make(const exec::Cuda& space, const Mesh& mesh, const FaceLo
     const exec::Cuda* space;
     double operator()(mesh::PlanData&& plan) const { return loops->measured(*space, plan); }
   };
-  mesh::PlanData plan =
-      mesh::choose_plan(exec::Host(options.threads), mesh, options, gpu_tuning(mesh), candidates, piece, Trial{this, &space});
+  mesh::PlanData plan = mesh::choose_plan(exec::Host(options.threads), mesh, options, gpu_tuning(mesh), candidates,
+                                          piece, Trial{this, &space});
   body_ = std::make_shared<Body>(space);
   body_->cell_order = space.brought(plan.cell_order);
   body_->face_order = space.brought(plan.face_order);
@@ -102,7 +102,9 @@ double CudaFaceLoops::trial_milliseconds() const {
   const auto product = [&] {
     sum_over_faces<double, double>(
         KRILU_FN(Index c) { return xv[c]; },
-        KRILU_FN(Face f, double o, double q) { return Both<double>{av[f.id] * q, av[f.id] * o}; },
+        KRILU_FN(Face f, double o, double q) {
+          return Both<double>{av[f.id] * q, av[f.id] * o};
+        },
         KRILU_FN(Index c, double own, double sum) { yv[c] = own + sum; });
   };
   product();

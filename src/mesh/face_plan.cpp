@@ -31,7 +31,8 @@ Buffer<Index> upper_triangular(Index cells, const Buffer<Index>& a, const Buffer
   for (Index c = 0; c < cells; ++c) {
     const auto begin = order.begin() + (c ? first[std::size_t(c) - 1] : 0), end = order.begin() + first[std::size_t(c)];
     std::sort(begin, end, [&](Index f, Index g) {
-      const Index hf = std::max(a[std::size_t(f)], b[std::size_t(f)]), hg = std::max(a[std::size_t(g)], b[std::size_t(g)]);
+      const Index hf = std::max(a[std::size_t(f)], b[std::size_t(f)]),
+                  hg = std::max(a[std::size_t(g)], b[std::size_t(g)]);
       return hf != hg ? hf < hg : f < g;
     });
   }
@@ -99,13 +100,15 @@ void arrange(const exec::Host& host, PlanData& plan, const Mesh& mesh, const Buf
   plan.entry.resize(around.face.size());
   host.for_each_range(std::size_t(cells), [&](Index begin, Index end) {
     for (Index c = begin; c < end; ++c)
-      for (auto k = std::size_t(around.offsets[std::size_t(c)]); k < std::size_t(around.offsets[std::size_t(c) + 1]); ++k) {
+      for (auto k = std::size_t(around.offsets[std::size_t(c)]); k < std::size_t(around.offsets[std::size_t(c) + 1]);
+           ++k) {
         const Index f = around.face[k];
         plan.entry[k] = {plan.owner[std::size_t(f)] == c ? f : ~f, around.cell[k]};
       }
   });
   for (Index c = 0; c < cells; ++c)
-    if (plan.row_entry[std::size_t(c) + 1] - plan.row_entry[std::size_t(c)] >= tuning.long_row) plan.long_row.push_back(c);
+    if (plan.row_entry[std::size_t(c) + 1] - plan.row_entry[std::size_t(c)] >= tuning.long_row)
+      plan.long_row.push_back(c);
   plan.view.rows = cells;
 }
 
@@ -194,7 +197,9 @@ Piece piece_of(const Mesh& mesh, const CellBlocks& blocks, Index most) {
   }
   // Blocks around the middle one.
   Index first = n / 2, last = n / 2 + 1;
-  const auto cells_of = [&](Index from, Index to) { return blocks.offsets[std::size_t(to)] - blocks.offsets[std::size_t(from)]; };
+  const auto cells_of = [&](Index from, Index to) {
+    return blocks.offsets[std::size_t(to)] - blocks.offsets[std::size_t(from)];
+  };
   while (last < n && cells_of(first, last + 1) <= most) {
     ++last;
     if (first > 0 && cells_of(first - 1, last) <= most) --first;

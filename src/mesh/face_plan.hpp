@@ -19,14 +19,14 @@ namespace krilu::mesh {
 
 /// What decides the shape of a plan, of the device that it is for.
 struct FaceTuning {
-  Index block_cells;     // most cells in a tile
-  bool lanes;            // slots and masks for a GPU; else counts of each cell
-  int slots = 12;        // most slots with the lane's cell as owner, and as neighbour; what fits none is left over
-  int rounds = 16;       // most rounds of cut faces in a tile; further entries are left over
-  int orders = 16;       // most diagonals beside the main one
+  Index block_cells;       // most cells in a tile
+  bool lanes;              // slots and masks for a GPU; else counts of each cell
+  int slots = 12;          // most slots with the lane's cell as owner, and as neighbour; what fits none is left over
+  int rounds = 16;         // most rounds of cut faces in a tile; further entries are left over
+  int orders = 16;         // most diagonals beside the main one
   double density = 0.004;  // a diagonal is dense from this part of the main one's faces a pair of tiles
-  int row = 32;          // most faces of a cell in a slice; further ones are left over
-  Index long_row = 64;   // entries from which a row is shared out among threads
+  int row = 32;            // most faces of a cell in a slice; further ones are left over
+  Index long_row = 64;     // entries from which a row is shared out among threads
 };
 
 /// A plan and the memory that it points to.
@@ -42,7 +42,7 @@ struct PlanData {
   Buffer<std::uint32_t> mask;
   Buffer<std::uint16_t> other;
   Buffer<FacePlan::Slice> slice_of;
-  Buffer<std::uint16_t> near_face, near_cell;
+  Buffer<FacePlan::Near> near;
   Buffer<std::uint8_t> straight;
   Buffer<FacePlan::Cut> far;
   Buffer<Index> cut_round, round_entry;
@@ -62,7 +62,7 @@ struct PlanData {
     f(owner, view.owner), f(neighbour, view.neighbour), f(tile_cell, view.tile_cell), f(tile_face, view.tile_face);
     f(count, view.count), f(slots, view.slots), f(group_face, view.group_face), f(mask, view.mask);
     f(slice_of, view.slice_of);
-    f(near_face, view.near_face), f(near_cell, view.near_cell), f(straight, view.straight), f(far, view.far);
+    f(near, view.near), f(straight, view.straight), f(far, view.far);
     f(other, view.other), f(cut_round, view.cut_round), f(round_entry, view.round_entry), f(cut, view.cut);
     f(cut_cell, view.cut_cell), f(pair_slot, view.pair_slot), f(slot_face, view.slot_face);
     f(pair_cells, view.pair_cells), f(touched, view.touched), f(touched_cell, view.touched_cell), f(row, view.row);

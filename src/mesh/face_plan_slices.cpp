@@ -49,7 +49,8 @@ void arrange_slices(const exec::Host& host, PlanData& plan, const CellFaces& aro
     s = {0, 0, plan.view.faces, 0};
     for (Index c = k * slice; c < last_of(k); ++c) {
       s.slots = std::max(s.slots, std::min<Index>(tuning.row, degree(c)));
-      for (auto e = std::size_t(around.offsets[std::size_t(c)]); e < std::size_t(around.offsets[std::size_t(c) + 1]); ++e)
+      for (auto e = std::size_t(around.offsets[std::size_t(c)]); e < std::size_t(around.offsets[std::size_t(c) + 1]);
+           ++e)
         if (around.cell[e] > c) s.face = std::min(s.face, around.face[e]);
     }
   });
@@ -58,46 +59,45 @@ void arrange_slices(const exec::Host& host, PlanData& plan, const CellFaces& aro
     s.entry = entries;
     entries += s.slots * slice;
   }
-  plan.near_face.resize(std::size_t(entries));
-  plan.near_cell.resize(std::size_t(entries));
+  plan.near.resize(std::size_t(entries));
 
   /// f(cell, lane, slot, entry of `around`, owned) for each face of a slice's cells, those that the cell owns first.
   const auto for_faces = [&](Index k, auto f) {
     for (Index c = k * slice; c < last_of(k); ++c) {
       Index slot = 0;
       for (const bool owned : {true, false})
-        for (auto e = std::size_t(around.offsets[std::size_t(c)]); e < std::size_t(around.offsets[std::size_t(c) + 1]); ++e)
+        for (auto e = std::size_t(around.offsets[std::size_t(c)]); e < std::size_t(around.offsets[std::size_t(c) + 1]);
+             ++e)
           if ((plan.owner[std::size_t(around.face[e])] == c) == owned) f(c, c - k * slice, slot++, e, owned);
     }
   };
-  const auto near = [&](Index k, std::size_t e, Index& face, Index& cell) {
+  const auto is_near = [&](Index k, std::size_t e, Index& face, Index& cell) {
     face = around.face[e] - plan.slice_of[std::size_t(k)].face + FacePlan::face_back;
     cell = around.cell[e] - k * slice + FacePlan::cell_back;
     return face >= 0 && face < FacePlan::no_face && cell >= 0 && cell <= 65535;
   };
   each_slice([&](Index k, FacePlan::Slice& s) {
     Index face, cell;
-    for_faces(k, [&](Index, Index, Index slot, std::size_t e, bool) { s.far += slot < tuning.row && !near(k, e, face, cell); });
+    for_faces(k, [&](Index, Index, Index slot, std::size_t e, bool) {
+      s.far += slot < tuning.row && !is_near(k, e, face, cell);
+    });
   });
   Index far_entries = 0;
   for (FacePlan::Slice& s : plan.slice_of) far_entries += std::exchange(s.far, far_entries);
   plan.far.resize(std::size_t(far_entries));
   each_slice([&](Index k, const FacePlan::Slice& s) {
     const auto first = std::size_t(s.entry), count = std::size_t(s.slots * slice);
-    std::fill_n(plan.near_face.begin() + Offset(first), count, FacePlan::no_face);
-    std::fill_n(plan.near_cell.begin() + Offset(first), count, std::uint16_t(FacePlan::cell_back));
+    std::fill_n(plan.near.begin() + Offset(first), count, FacePlan::Near{FacePlan::no_face, FacePlan::cell_back});
     std::fill(plan.straight.begin() + k * slice, plan.straight.begin() + last_of(k), std::uint8_t(0));
     Index far = s.far, face, cell;
     for_faces(k, [&](Index c, Index lane, Index slot, std::size_t e, bool owned) {
       if (slot >= tuning.row) return;
       if (owned) ++plan.straight[std::size_t(c)];
       const std::size_t at = first + std::size_t(slot * slice + lane);
-      if (near(k, e, face, cell)) {
-        plan.near_face[at] = std::uint16_t(face);
-        plan.near_cell[at] = std::uint16_t(cell);
+      if (is_near(k, e, face, cell)) {
+        plan.near[at] = {std::uint16_t(face), std::uint16_t(cell)};
       } else {
-        plan.near_face[at] = FacePlan::is_far;
-        plan.near_cell[at] = std::uint16_t(far - s.far);
+        plan.near[at] = {FacePlan::is_far, std::uint16_t(far - s.far)};
         plan.far[std::size_t(far++)] = {around.face[e], around.cell[e]};
       }
     });

@@ -142,15 +142,15 @@ class Arrangement {
   void give_rows(Index t, std::span<Inner> faces, std::uint8_t* slot, Work& work) {
     const Index n = cells_of(t);
     sort_by(faces, n, work, [](const Inner& f) { return std::max(f.owner, f.neighbour); });
-    sort_by(faces, 2 * n, work, [](const Inner& f) {
-      return 2 * Index(std::min(f.owner, f.neighbour)) + (f.owner > f.neighbour ? 1 : 0);
-    });
+    sort_by(faces, 2 * n, work,
+            [](const Inner& f) { return 2 * Index(std::min(f.owner, f.neighbour)) + (f.owner > f.neighbour ? 1 : 0); });
     constexpr int most = 255;
     constexpr Index farthest = 65535;
     int in_row = 0;
     for (std::size_t k = 0; k < faces.size(); ++k) {
       const bool turned = faces[k].owner > faces[k].neighbour;
-      const Index own = std::min(faces[k].owner, faces[k].neighbour), other = std::max(faces[k].owner, faces[k].neighbour);
+      const Index own = std::min(faces[k].owner, faces[k].neighbour),
+                  other = std::max(faces[k].owner, faces[k].neighbour);
       const bool same = k > 0 && own == std::min(faces[k - 1].owner, faces[k - 1].neighbour) &&
                         turned == (faces[k - 1].owner > faces[k - 1].neighbour);
       in_row = same ? in_row + 1 : 1;
@@ -213,8 +213,8 @@ class Arrangement {
           give_slots(t, faces, slot.data() + begin, work);
         else
           give_rows(t, faces, slot.data() + begin, work);
-        kept[std::size_t(t) + 1] =
-            Index(std::count_if(slot.begin() + Index(begin), slot.begin() + Index(end), [](auto s) { return s != no_slot; }));
+        kept[std::size_t(t) + 1] = Index(
+            std::count_if(slot.begin() + Index(begin), slot.begin() + Index(end), [](auto s) { return s != no_slot; }));
       }
     });
     std::partial_sum(kept.begin(), kept.end(), kept.begin());
@@ -343,7 +343,8 @@ class Arrangement {
     std::vector<Index> dense;
     for (Index k = 1; k < tiles_; ++k) {
       const double density = double(faces_of[std::size_t(k)]) / (tiles_ - k);
-      if (faces_of[std::size_t(k)] > 0 && (orders >= 0 ? k <= orders : density >= std::max(1.0, least))) dense.push_back(k);
+      if (faces_of[std::size_t(k)] > 0 && (orders >= 0 ? k <= orders : density >= std::max(1.0, least)))
+        dense.push_back(k);
     }
     if (orders < 0 && Index(dense.size()) > tuning_.orders) {
       std::stable_sort(dense.begin(), dense.end(),
@@ -385,8 +386,10 @@ class Arrangement {
     constexpr Index bits = 64;
     met_[0].resize(std::size_t(plan_.view.most_cells));
     met_[1].resize(std::size_t(plan_.view.most_cells));
-    const Index low = first_of(tile_of(std::min(a_[std::size_t(loose_face(begin))], b_[std::size_t(loose_face(begin))])));
-    const Index high = first_of(tile_of(std::max(a_[std::size_t(loose_face(begin))], b_[std::size_t(loose_face(begin))])));
+    const Index low =
+        first_of(tile_of(std::min(a_[std::size_t(loose_face(begin))], b_[std::size_t(loose_face(begin))])));
+    const Index high =
+        first_of(tile_of(std::max(a_[std::size_t(loose_face(begin))], b_[std::size_t(loose_face(begin))])));
     const auto met = [&](Index cell) -> Met& {
       return cell >= high ? met_[1][std::size_t(cell - high)] : met_[0][std::size_t(cell - low)];
     };
@@ -408,7 +411,8 @@ class Arrangement {
     std::stable_sort(slot_of_.begin(), slot_of_.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
     for (Index k = begin; k < end; ++k) {
       const auto& [slot, face] = slot_of_[std::size_t(k - begin)];
-      if (k > begin && slot != slot_of_[std::size_t(k - begin) - 1].first) plan_.slot_face.push_back(plan_.view.loose + k);
+      if (k > begin && slot != slot_of_[std::size_t(k - begin) - 1].first)
+        plan_.slot_face.push_back(plan_.view.loose + k);
       loose_face(k) = face;
     }
     plan_.slot_face.push_back(plan_.view.loose + end);
@@ -419,7 +423,8 @@ class Arrangement {
   void accumulators() {
     const auto cells = std::size_t(plan_.view.cells);
     std::vector<Index> number(cells, 0);
-    for (std::size_t k = 0; k < std::size_t(chosen_); ++k) number[std::size_t(plan_.owner[k])] = number[std::size_t(plan_.neighbour[k])] = 1;
+    for (std::size_t k = 0; k < std::size_t(chosen_); ++k)
+      number[std::size_t(plan_.owner[k])] = number[std::size_t(plan_.neighbour[k])] = 1;
     plan_.touched.assign(std::size_t(tiles_) + 1, 0);
     for (Index t = 0; t < tiles_; ++t) {
       for (auto c = std::size_t(first_of(t)); c < std::size_t(first_of(t + 1)); ++c)
@@ -448,7 +453,9 @@ class Arrangement {
     const Index cut = loose - Index(without_slot_.size());
     for (Index k = cut; k < loose; ++k) leave(k);
     // Twice: as seen by the owner's tile, and by the neighbour's.
-    const auto cell_of = [&](Index i) { return i % 2 == 0 ? plan_.owner[std::size_t(i / 2)] : plan_.neighbour[std::size_t(i / 2)]; };
+    const auto cell_of = [&](Index i) {
+      return i % 2 == 0 ? plan_.owner[std::size_t(i / 2)] : plan_.neighbour[std::size_t(i / 2)];
+    };
     Buckets at = in_buckets(host_, 2 * cut, tiles_, [&](Index i) { return tile_of(cell_of(i)); });
     Buffer<std::uint16_t> round(at.item.size());
     Buffer<Index> rounds_of(std::size_t(tiles_) + 1), entries_of(std::size_t(tiles_) + 1);
