@@ -33,7 +33,7 @@ namespace detail {
 
 constexpr int tile_cells_a_thread = 4;
 // Of slices: threads of a block, blocks that are to fit a multiprocessor, faces of a cell at once.
-constexpr int slice_threads = 512, slice_blocks = 3, slots_at_once = 2;
+constexpr int slice_threads = 256, slice_blocks = 6, slots_at_once = FacePlan::first_slots;
 constexpr int flat_threads = 256;  // of a block in kernels without tiles
 constexpr int pair_threads = 64;
 constexpr std::size_t staged_state = 16;  // bytes: larger states are read where they stand, each time
@@ -213,21 +213,15 @@ __global__ void __launch_bounds__(slice_threads, slice_blocks)
   const Index c = static_cast<Index>(blockIdx.x * slice_threads + threadIdx.x), k = c / FacePlan::slice,
               lane = c % FacePlan::slice;
   if (c >= p.cells) return;
+  FacePlan::Near next[U];
+#pragma unroll
+  for (int u = 0; u < U; ++u) next[u] = p.near[(k * U + u) * FacePlan::slice + lane];
   const FacePlan::Slice slice = p.slice_of[k];
   const Index face_base = slice.face - FacePlan::face_back, cell_base = c - lane - FacePlan::cell_back,
-              entry = slice.entry + lane;
+              further = slice.further + lane - U * FacePlan::slice;
   const Index straight = p.straight[c];
   const State own = read(c);
   Sum sum{};
-  FacePlan::Near next[U];
-  const auto look = [&](Index slot) {
-#pragma unroll
-    for (int u = 0; u < U; ++u) {
-      next[u] = {FacePlan::no_face, 0};
-      if (slot + u < slice.slots) next[u] = p.near[entry + (slot + u) * FacePlan::slice];
-    }
-  };
-  look(0);
   for (Index slot = 0; slot < slice.slots; slot += U) {
     Index faces[U], others[U];
     bool there[U];
@@ -242,7 +236,11 @@ __global__ void __launch_bounds__(slice_threads, slice_blocks)
         others[u] = far.other;
       }
     }
-    look(slot + U);
+#pragma unroll
+    for (int u = 0; u < U; ++u) {
+      next[u] = {FacePlan::no_face, 0};
+      if (slot + U + u < slice.slots) next[u] = p.near[further + (slot + U + u) * FacePlan::slice];
+    }
     State beyond[U];
 #pragma unroll
     for (int u = 0; u < U; ++u) beyond[u] = read(others[u]);

@@ -299,7 +299,7 @@ class FaceLoops {
             const State own = read(c);
             Sum sum{};
             for (Index slot = 0; slot < slice.slots; ++slot) {
-              const Index e = slice.entry + slot * FacePlan::slice + c - first;
+              const Index e = slice.entry(k, slot) + c - first;
               const FacePlan::Near near = p.near[e];
               if (near.face == FacePlan::no_face) break;
               Index f = slice.face - FacePlan::face_back + near.face, other = first - FacePlan::cell_back + near.cell;
@@ -388,7 +388,7 @@ class FaceLoops {
   }
 
   template <class State, class Sum, class Read, class FaceFunction, class CellFunction>
-  void sum_tile(Index t, Read& read, FaceFunction& face, CellFunction& cell, Sum* sum, const Sum* shared_sum,
+  void sum_tile(Index t, Read read, FaceFunction face, CellFunction cell, Sum* sum, const Sum* shared_sum,
                 const Sum* rest_sum) const {
     const FacePlan& p = plan_;
     const Index first = p.tile_cell[t], n = p.tile_cell[t + 1] - first;
@@ -406,24 +406,36 @@ class FaceLoops {
       for (Index k = p.touched[t]; k < p.touched[t + 1]; ++k) sum[p.touched_cell[k] - first] += shared_sum[k];
     if (p.row)
       for (Index k = p.row[t]; k < p.row[t + 1]; ++k) sum[p.row_cell[k] - first] += rest_sum[k];
-    Index f = p.tile_face[t];
-    for (Index i = 0; i < n; ++i) {
-      const State own = read(first + i);
-      Sum total = sum[i];
-      const FacePlan::Count count = p.count[first + i];
-      for (const Index end = f + count.straight; f < end; ++f) {
-        const Index j = i + p.other[f];
-        const Both<Sum> both = face(Face{f, first + i, first + j}, own, State(read(first + j)));
+    faces_of_tile<State>(p.count, p.other + p.tile_face[t], p.tile_face[t], first, first + n, sum - first, read, face,
+                         cell);
+  }
+
+  /// The faces within a tile, by their lower cells: after its faces a cell's sum is complete. Apart from what surrounds
+  /// it, which would take the registers. sum[c] is of cell c.
+  template <class State, class Sum, class Read, class FaceFunction, class CellFunction>
+#if defined(__GNUC__)
+  [[gnu::noinline]]
+#endif
+  static void
+  faces_of_tile(const FacePlan::Count* count, const std::uint16_t* beyond, Index f, Index first, Index last, Sum* sum,
+                Read read, FaceFunction face, CellFunction cell) {
+    for (Index c = first; c < last; ++c) {
+      const State own = read(c);
+      Sum total{};
+      for (const Index end = f + count[c].straight; f < end; ++f) {
+        const Index other = c + *beyond++;
+        const Both<Sum> both = face(Face{f, c, other}, own, State(read(other)));
         total += both.owner;
-        sum[j] += both.neighbour;
+        sum[other] += both.neighbour;
       }
-      for (const Index end = f + count.turned; f < end; ++f) {
-        const Index j = i + p.other[f];
-        const Both<Sum> both = face(Face{f, first + j, first + i}, State(read(first + j)), own);
+      for (const Index end = f + count[c].turned; f < end; ++f) {
+        const Index other = c + *beyond++;
+        const Both<Sum> both = face(Face{f, other, c}, State(read(other)), own);
         total += both.neighbour;
-        sum[j] += both.owner;
+        sum[other] += both.owner;
       }
-      cell(first + i, own, total);
+      total += sum[c];
+      cell(c, own, total);
     }
   }
 

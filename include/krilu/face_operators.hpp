@@ -10,43 +10,52 @@
 
 namespace krilu {
 
+/// What a cell's row asks for: x, and the diagonal, which only its own row reads, but early with this.
+struct RowState {
+  double x, diagonal;
+};
+
 /// y = A x, A symmetric in face addressing: diagonal[cell], and upper[face] for both entries of a face. 3c + f. x and y
 /// distinct.
 template <class Loops>
 void multiply_symmetric(const Loops& loops, View<const double> diagonal, View<const double> upper, View<const double> x,
                         View<double> y) {
-  loops.template sum_over_faces<double, double>(
-      KRILU_FN(Index c) { return x[c]; },
-      KRILU_FN(Face f, double owner, double neighbour) {
-        const double a = upper[f.id];
-        return Both<double>{a * neighbour, a * owner};
+  loops.template sum_over_faces<RowState, double>(
+      KRILU_FN(Index c) {
+        return RowState{x[c], diagonal[c]};
       },
-      KRILU_FN(Index c, double own, double sum) { y[c] = diagonal[c] * own + sum; });
+      KRILU_FN(Face f, const RowState& owner, const RowState& neighbour) {
+        const double a = upper[f.id];
+        return Both<double>{a * neighbour.x, a * owner.x};
+      },
+      KRILU_FN(Index c, const RowState& own, double sum) { y[c] = own.diagonal * own.x + sum; });
 }
 
 /// y = A x: upper[face] = a(owner, neighbour), lower[face] = a(neighbour, owner). 3c + 2f.
 template <class Loops>
 void multiply(const Loops& loops, View<const double> diagonal, View<const double> lower, View<const double> upper,
               View<const double> x, View<double> y) {
-  loops.template sum_over_faces<double, double>(
-      KRILU_FN(Index c) { return x[c]; },
-      KRILU_FN(Face f, double owner, double neighbour) {
-        return Both<double>{upper[f.id] * neighbour, lower[f.id] * owner};
+  loops.template sum_over_faces<RowState, double>(
+      KRILU_FN(Index c) {
+        return RowState{x[c], diagonal[c]};
       },
-      KRILU_FN(Index c, double own, double sum) { y[c] = diagonal[c] * own + sum; });
+      KRILU_FN(Face f, const RowState& owner, const RowState& neighbour) {
+        return Both<double>{upper[f.id] * neighbour.x, lower[f.id] * owner.x};
+      },
+      KRILU_FN(Index c, const RowState& own, double sum) { y[c] = own.diagonal * own.x + sum; });
 }
 
 /// "Integration": out[cell] = (sum of flux over the cell's faces, outwards) / volume: the divergence. flux[face] runs
 /// from owner to neighbour; what flows through boundary faces is added by add_boundary_flux. 2c + f.
 template <class Loops>
 void integrate(const Loops& loops, View<const double> flux, View<const double> volume, View<double> out) {
-  loops.template sum_over_faces<Nothing, double>(
-      KRILU_FN(Index) { return Nothing{}; },
-      KRILU_FN(Face f, Nothing, Nothing) {
+  loops.template sum_over_faces<double, double>(
+      KRILU_FN(Index c) { return volume[c]; },
+      KRILU_FN(Face f, double, double) {
         const double through = flux[f.id];
         return Both<double>{through, -through};
       },
-      KRILU_FN(Index c, Nothing, double sum) { out[c] = sum / volume[c]; });
+      KRILU_FN(Index c, double own, double sum) { out[c] = sum / own; });
 }
 
 /// out[cell] += flux of the cell's boundary faces / volume; flux by the mesh's boundary faces, outwards.
@@ -56,19 +65,26 @@ void add_boundary_flux(const Loops& loops, View<const double> flux, View<const d
       KRILU_FN(Index face, Index) { return flux[face]; }, KRILU_FN(Index c, double sum) { out[c] += sum / volume[c]; });
 }
 
+/// As RowState, for the gradient.
+struct GradientState {
+  double x, volume;
+};
+
 /// Green-Gauss gradient: grad[cell] = (sum of area * x at the face) / volume; at a face x is weight * x[owner] +
 /// (1 - weight) * x[neighbour]. Boundary faces are added by add_boundary_gradient. 5c + 4f.
 template <class Loops>
 void gauss_gradient(const Loops& loops, View<const double> x, View<const double> weight, View<const Vector3> area,
                     View<const double> volume, View<Vector3> grad) {
-  loops.template sum_over_faces<double, Vector3>(
-      KRILU_FN(Index c) { return x[c]; },
-      KRILU_FN(Face f, double owner, double neighbour) {
+  loops.template sum_over_faces<GradientState, Vector3>(
+      KRILU_FN(Index c) {
+        return GradientState{x[c], volume[c]};
+      },
+      KRILU_FN(Face f, const GradientState& owner, const GradientState& neighbour) {
         const double w = weight[f.id];
-        const Vector3 through = (w * owner + (1 - w) * neighbour) * area[f.id];
+        const Vector3 through = (w * owner.x + (1 - w) * neighbour.x) * area[f.id];
         return Both<Vector3>{through, -through};
       },
-      KRILU_FN(Index c, double, const Vector3& sum) { grad[c] = (1 / volume[c]) * sum; });
+      KRILU_FN(Index c, const GradientState& own, const Vector3& sum) { grad[c] = (1 / own.volume) * sum; });
 }
 
 /// grad[cell] += area * x of the cell's boundary faces / volume; x and area by the mesh's boundary faces.

@@ -85,14 +85,18 @@ struct FacePlan {
   };
 
   // Strategy slices: each cell through its faces, addressed in 16 bits. Slice k is cells 32 k .. 32 k + 31; slot s of
-  // lane i stands at entry + 32 s + i and is the cell's s-th face, of the first straight[cell] of which the cell is the
-  // owner. The face is slice.face + near.face - face_back, the cell beyond 32 k + near.cell - cell_back; where
-  // near.face is is_far, both stand in far[slice.far + near.cell]. Faces stand by the slices of their lower cells.
-  static constexpr Index slice = 32;
+  // lane i stands at near[slice.entry(k, s) + i] and is the cell's s-th face, of the first straight[cell] of which the
+  // cell is the owner. The face is slice.face + near.face - face_back, the cell beyond 32 k + near.cell - cell_back;
+  // where near.face is is_far, both stand in far[slice.far + near.cell]. Faces stand by the slices of their lower
+  // cells. The first slots of all slices stand first, so that nothing has to be known to read them.
+  static constexpr Index slice = 32, first_slots = 2;
   static constexpr Index face_back = 60000, cell_back = 32768;
   static constexpr std::uint16_t is_far = 65535, no_face = 65534;
   struct alignas(16) Slice {
-    Index entry, slots, face, far;
+    Index further, slots, face, far;  // further: where slot first_slots stands
+    KRILU_INLINE Index entry(Index k, Index slot) const {
+      return slot < first_slots ? (k * first_slots + slot) * slice : further + (slot - first_slots) * slice;
+    }
   };
   Index slices = 0;
   const Slice* slice_of = nullptr;

@@ -32,10 +32,13 @@ struct FaceLoops::Body {
 
 namespace {
 
-/// Tiles work from the second-level cache; half of it is for what streams through.
+/// Tiles as large as the second-level cache holds, but enough of them for many threads. Not by how many there are:
+/// results would depend on it.
 mesh::FaceTuning host_tuning(const Mesh& mesh) {
+  constexpr Index least = 4096, most = 131072, enough = 64;
   mesh::FaceTuning tuning{};
-  tuning.block_cells = mesh::cells_that_fit(mesh, exec::second_level_cache() / 8, 8192);
+  tuning.block_cells =
+      std::clamp(mesh.cells / enough, least, mesh::cells_that_fit(mesh, exec::second_level_cache(), most));
   tuning.lanes = false;
   return tuning;
 }

@@ -66,8 +66,8 @@ CudaFaceLoops::CudaFaceLoops(const exec::Cuda& space, const Mesh& mesh, const Fa
 }
 
 void CudaFaceLoops::make(const exec::Cuda& space, const Mesh& mesh, const FaceLoopOptions& options) {
-  constexpr FaceStrategy candidates[] = {FaceStrategy::tiles, FaceStrategy::diagonal, FaceStrategy::gather,
-                                         FaceStrategy::colours, FaceStrategy::atomics};
+  constexpr FaceStrategy candidates[] = {FaceStrategy::slices, FaceStrategy::tiles,   FaceStrategy::diagonal,
+                                         FaceStrategy::gather, FaceStrategy::colours, FaceStrategy::atomics};
   constexpr Index piece = 2000000;  // cells: more than the second-level cache holds
   // A functor by name: nvcc takes a lambda here for one that cannot be copied.
   struct Trial {

@@ -54,10 +54,10 @@ void arrange_slices(const exec::Host& host, PlanData& plan, const CellFaces& aro
         if (around.cell[e] > c) s.face = std::min(s.face, around.face[e]);
     }
   });
-  Index entries = 0;
+  Index entries = slices * FacePlan::first_slots * slice;
   for (FacePlan::Slice& s : plan.slice_of) {
-    s.entry = entries;
-    entries += s.slots * slice;
+    s.further = entries;
+    entries += std::max(0, s.slots - FacePlan::first_slots) * slice;
   }
   plan.near.resize(std::size_t(entries));
 
@@ -86,14 +86,14 @@ void arrange_slices(const exec::Host& host, PlanData& plan, const CellFaces& aro
   for (FacePlan::Slice& s : plan.slice_of) far_entries += std::exchange(s.far, far_entries);
   plan.far.resize(std::size_t(far_entries));
   each_slice([&](Index k, const FacePlan::Slice& s) {
-    const auto first = std::size_t(s.entry), count = std::size_t(s.slots * slice);
-    std::fill_n(plan.near.begin() + Offset(first), count, FacePlan::Near{FacePlan::no_face, FacePlan::cell_back});
+    for (Index slot = 0; slot < std::max(s.slots, FacePlan::first_slots); ++slot)
+      std::fill_n(plan.near.begin() + s.entry(k, slot), slice, FacePlan::Near{FacePlan::no_face, FacePlan::cell_back});
     std::fill(plan.straight.begin() + k * slice, plan.straight.begin() + last_of(k), std::uint8_t(0));
     Index far = s.far, face, cell;
     for_faces(k, [&](Index c, Index lane, Index slot, std::size_t e, bool owned) {
       if (slot >= tuning.row) return;
       if (owned) ++plan.straight[std::size_t(c)];
-      const std::size_t at = first + std::size_t(slot * slice + lane);
+      const auto at = std::size_t(s.entry(k, slot) + lane);
       if (is_near(k, e, face, cell)) {
         plan.near[at] = {std::uint16_t(face), std::uint16_t(cell)};
       } else {
