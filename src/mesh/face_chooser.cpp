@@ -32,10 +32,11 @@ PlanData choose_plan(const exec::Host& host, const Mesh& mesh, const FaceLoopOpt
                      std::span<const FaceStrategy> candidates, Index piece, const Trial& trial) {
   const auto start = std::chrono::steady_clock::now();
   require_valid(mesh);
-  constexpr Index most = 1 << 24;
-  if (options.block_cells < 0 || options.block_cells > most)
-    throw Error(fmt::format("blocks have 1 to {} cells (0: as many as suit the fast memory), not {}", most,
+  if (options.block_cells < 0 || options.block_cells > tuning.most_cells)
+    throw Error(fmt::format("blocks have 1 to {} cells (0: as many as suit the fast memory), not {}", tuning.most_cells,
                             options.block_cells));
+  if (options.orders < -1)
+    throw Error(fmt::format("orders are counted from 0 (-1: those dense enough), not {}", options.orders));
   if (options.strategy != "auto") strategy_by_name(options.strategy);  // refuses before any work
   FaceTuning tuned = tuning;
   if (options.block_cells > 0) tuned.block_cells = options.block_cells;

@@ -13,10 +13,16 @@ using exec::require_cuda;
 
 namespace {
 
-mesh::FaceTuning gpu_tuning(const Mesh&) {
+/// Several tiles share a multiprocessor's fast memory, so that one computes while others wait.
+mesh::FaceTuning gpu_tuning(const Mesh& mesh) {
+  constexpr std::size_t tiles_at_once = 4;
+  int device = 0, shared = 0;
+  require_cuda(cudaGetDevice(&device), "asking for the GPU");
+  require_cuda(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device),
+               "asking for the GPU");
   mesh::FaceTuning tuning{};
-  // State and sum of 2048 cells: several tiles share a multiprocessor, so that one computes while others wait.
-  tuning.block_cells = 2048;
+  tuning.most_cells = detail::tile_cells_a_thread * 1024;
+  tuning.block_cells = mesh::cells_that_fit(mesh, std::size_t(shared) / tiles_at_once, tuning.most_cells);
   tuning.lanes = true;
   return tuning;
 }
@@ -68,6 +74,7 @@ CudaFaceLoops::CudaFaceLoops(const exec::Cuda& space, const Mesh& mesh, const Fa
 void CudaFaceLoops::make(const exec::Cuda& space, const Mesh& mesh, const FaceLoopOptions& options) {
   constexpr FaceStrategy candidates[] = {FaceStrategy::slices, FaceStrategy::tiles,   FaceStrategy::diagonal,
                                          FaceStrategy::gather, FaceStrategy::colours, FaceStrategy::atomics};
+  space.make_current();
   constexpr Index piece = 2000000;  // cells: more than the second-level cache holds
   // A functor by name: nvcc takes a lambda here for one that cannot be copied.
   struct Trial {

@@ -19,8 +19,9 @@ namespace krilu::mesh {
 
 /// What decides the shape of a plan, of the device that it is for.
 struct FaceTuning {
-  Index block_cells;       // most cells in a tile
-  bool lanes;              // slots and masks for a GPU; else counts of each cell
+  Index most_cells = 1 << 24;  // a tile may not have more
+  Index block_cells;           // most cells in a tile
+  bool lanes;                  // slots and masks for a GPU; else counts of each cell
   int slots = 12;          // most slots with the lane's cell as owner, and as neighbour; what fits none is left over
   int rounds = 16;         // most rounds of cut faces in a tile; further entries are left over
   int orders = 16;         // most diagonals beside the main one
