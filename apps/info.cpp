@@ -13,6 +13,7 @@
 #include "io/report.hpp"
 #include "krilu/condition.hpp"
 #include "krilu/version.hpp"
+#include "mesh_info.hpp"
 #include "schedule/levels.hpp"
 #include "sparse/csr.hpp"
 #include "system.hpp"
@@ -59,6 +60,10 @@ std::string condition_sentence(const Condition& c) {
 
 int run(const InfoOptions& o) {
   if (!o.plot.empty()) io::require_drawable(o.plot);
+  if (names_mesh(o.matrix)) {
+    if (o.condition || !o.plot.empty()) throw Error(o.matrix + ": --condition and --plot are for matrices, not meshes");
+    return mesh_info(o.matrix, o.json, o.threads);
+  }
   CsrMatrix a;
   MatrixFacts facts;
   {
@@ -190,10 +195,13 @@ int run(const InfoOptions& o) {
 }  // namespace
 
 Run add_info(CLI::App& app) {
-  CLI::App& command =
-      *app.add_subcommand("info", "Size, symmetry, dominance, diagonal, bandwidth, and levels of both triangles");
+  CLI::App& command = *app.add_subcommand(
+      "info", "Size, symmetry, dominance, diagonal, bandwidth, and levels of both triangles; or a mesh");
   auto o = std::make_shared<InfoOptions>();
-  command.add_option("MATRIX", o->matrix, "Matrix Market file, plain or gzip, or a generator")->required();
+  command
+      .add_option("MATRIX", o->matrix,
+                  "Matrix Market file, plain or gzip, or a generator; or a mesh: an OpenFOAM case, or mesh:...")
+      ->required();
   command.add_option("--json", o->json, "Write all of it here as JSON (- for standard output)");
   command.add_flag("--condition", o->condition, "Estimate the condition number, which factors the matrix");
   command.add_option("--plot", o->plot, "Draw the rows of each level here (.png or .svg)");

@@ -293,6 +293,8 @@ class CudaFaceLoops;
 template <class T>
 class CudaField {
  public:
+  CudaField(CudaField&&) noexcept = default;
+  CudaField& operator=(CudaField&&) noexcept = default;
   std::size_t size() const { return size_; }
   T* data() const { return static_cast<T*>(memory_.get()); }
   View<T> view() const { return {data()}; }
