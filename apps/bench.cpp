@@ -40,7 +40,11 @@ const std::vector<Paper>& papers() {
                                        "Zheng, Kou and Zhang (2025), mixed-precision GMRES: Tables 2 to 4, Figures 3, "
                                        "4, 6 and 8 to 10",
                                        run_gmres_ir_paper,
-                                       {"-fig3.png", "-fig4.png", "-fig6.png", "-fig9.png", "-fig10.png"}}};
+                                       {"-fig3.png", "-fig4.png", "-fig6.png", "-fig9.png", "-fig10.png"}},
+                                      {"mesh-paper",
+                                       "unstructured meshes on the SW26010 (2022), loops over faces: Figures 11 to 15",
+                                       run_mesh_paper,
+                                       {"-fig11.png", "-fig12.png", "-fig13.png", "-fig14.png", "-fig15.png"}}};
   return all;
 }
 
@@ -116,7 +120,7 @@ Run add_bench(CLI::App& app) {
   std::string names = "The paper:";
   for (const Paper& p : papers()) names += fmt::format(" {} ({})", p.name, p.what);
   command.add_option("NAME", o->paper, names)->required();
-  command.add_option("--only", o->only, "Of the paper's matrices these only, a list")
+  command.add_option("--only", o->only, "Of the paper's matrices or meshes these only, a list")
       ->delimiter(',')
       ->allow_extra_args(false);
   command.add_option("--matrices", o->matrices,

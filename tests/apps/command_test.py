@@ -651,6 +651,37 @@ class Bench(Case):
         self.assertEqual([row["rows"] for row in rows if row["source"] != "missing"], [1000, 16384])
         self.refused("bench", "gmres-ir-paper", "--only", "sherman9", words=["'sherman9'", "'sherman"])
 
+    def test_the_mesh_paper(self):
+        out = self.good("bench", "mesh-paper", "--only", "box-10k", "--repeat", "1", "--json", "-", "--device", "host")
+        report = json.loads(out)
+        self.assertEqual(report["machine"]["device"], "host")
+        self.assertFalse(report["interrupted"])
+        rows = {row["mesh"]: row for row in report["rows"]}
+        self.assertEqual(list(rows), ["box-10k-natural", "box-10k-random"])
+        faces = 19 * 20 * 25 * 2 + 20 * 20 * 24
+        words = {"spmv": (3, 1), "spmv_unsymmetric": (3, 2), "integration": (2, 1), "linear_upwind": (7, 5)}
+        for row in rows.values():
+            self.assertEqual((row["cells"], row["faces"]), (10000, faces))
+            self.assertEqual(row["bytes"], {key: 8 * (c * 10000 + (f + 1) * faces) for key, (c, f) in words.items()})
+            strategies = row["strategies"]
+            self.assertEqual(list(strategies), ["serial", "diagonal", "tiles", "slices", "gather", "colours", "atomics",
+                                                "auto"])
+            for name, s in strategies.items():
+                if name != "auto":
+                    self.assertEqual(s["strategy"], name)
+                self.assertGreater(s["set_up_seconds"], 0)
+                self.assertEqual(list(s["operators"]), list(words))
+                for key, measured in s["operators"].items():
+                    self.assertGreater(measured["speed_up"], 0)
+                    plain = row["plain"][key]["seconds"]
+                    self.assertAlmostEqual(plain / measured["seconds"] / measured["speed_up"], 1, delta=1e-9)
+                    self.assertLess(measured["difference"], 1e-12)
+            self.assertEqual(list(row["ablations"]), ["no_choice", "fixed_blocks", "in_place"])
+            self.assertLessEqual(row["ablations"]["fixed_blocks"]["most_cells"], 256)
+        self.assertEqual(report["summary"]["integration"]["paper"]["mean"], 10.22)
+        self.refused("bench", "mesh-paper", "--only", "box-10", words=["'box-10'", "'box-10k'"])
+        self.refused("bench", "mesh-paper", "--device", "emulated", words=["host", "GPU"])
+
     def test_the_hec_paper(self):
         sizes = {"poisson3d": (30, 8), "spe10": (20, 10), "atmosmodd": (25, 6)}
         for name, (nx, ny) in sizes.items():
