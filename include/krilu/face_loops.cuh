@@ -346,6 +346,15 @@ class CudaFaceLoops {
   auto face_field(const Values& values) const {
     return brought(std::span<const typename Values::value_type>(values), std::size_t(faces()), face_order_there());
   }
+  /// By the mesh's boundary faces, in their own order.
+  template <class Values>
+  auto boundary_field(const Values& values) const {
+    using T = typename Values::value_type;
+    Field<T> out = field<T>(values.size());
+    copy(out.data(), values.data(), values.size() * sizeof(T), true);
+    synchronise();
+    return out;
+  }
   template <class T>
   std::vector<T> cell_values(const Field<T>& f) const {
     return back(f, std::size_t(cells()), cell_order_there());

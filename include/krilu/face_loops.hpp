@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <utility>
@@ -118,7 +119,14 @@ class FaceLoops {
   auto face_field(const Values& values) const {
     return face_field(std::span<const typename Values::value_type>(values));
   }
-  /// In the caller's numbering: of cells where there are as many values as cells, and so on.
+  /// By the mesh's boundary faces, in their own order.
+  template <class Values>
+  auto boundary_field(const Values& values) const {
+    Field<typename Values::value_type> field(values.size());
+    std::copy(values.begin(), values.end(), field.data());
+    return field;
+  }
+  /// In the caller's numbering again.
   template <class T>
   std::vector<T> cell_values(Field<T>& field) const {
     return back(field, cell_order());
@@ -406,8 +414,14 @@ class FaceLoops {
       for (Index k = p.touched[t]; k < p.touched[t + 1]; ++k) sum[p.touched_cell[k] - first] += shared_sum[k];
     if (p.row)
       for (Index k = p.row[t]; k < p.row[t + 1]; ++k) sum[p.row_cell[k] - first] += rest_sum[k];
-    faces_of_tile<State>(p.count, p.other + p.tile_face[t], p.tile_face[t], first, first + n, sum - first, read, face,
-                         cell);
+    faces_of_tile<State>(p.count, p.other + p.tile_face[t], p.tile_face[t], first, first + n, counted_from(first, sum),
+                         read, face, cell);
+  }
+
+  /// Where element 0 would stand if `data` were element `first`: never read there.
+  template <class T>
+  static T* counted_from(Index first, T* data) {
+    return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(data) - std::size_t(first) * sizeof(T));
   }
 
   /// The faces within a tile, by their lower cells: after its faces a cell's sum is complete. Apart from what surrounds

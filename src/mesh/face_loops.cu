@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "exec/cuda.cuh"
 #include "krilu/error.hpp"
@@ -44,7 +46,13 @@ struct CudaFaceLoops::Body {
   mesh::PlanData data;  // orders, classes and the report; the rest is on the GPU
   std::vector<exec::Array<char>> arrays;
   exec::Array<Index> cell_order, face_order;
-  std::array<exec::Array<char>, 2> scratch;
+  // Work space. Not from the space's own pool: what a stream allocates while it records exists in the record only. What
+  // has grown stays, since a recorded loop may go on using it.
+  struct Freed {
+    void operator()(void* p) const { cudaFree(p); }
+  };
+  std::array<std::vector<std::unique_ptr<void, Freed>>, 2> scratch;
+  std::array<std::size_t, 2> scratch_bytes{};
   cudaStream_t side = nullptr;
   cudaEvent_t forked = nullptr, joined = nullptr;
 
@@ -146,12 +154,15 @@ void CudaFaceLoops::allow_shared(const void* kernel, std::size_t bytes) const {
 }
 
 void* CudaFaceLoops::scratch(int piece, std::size_t bytes) const {
-  exec::Array<char>& memory = body_->scratch[std::size_t(piece)];
-  if (memory.size() < bytes) {
-    if (memory.size() > 0) body_->arrays.push_back(std::move(memory));  // a recorded loop may go on using it
-    memory = body_->space.allocate<char>(bytes);
+  auto& pieces = body_->scratch[std::size_t(piece)];
+  std::size_t& had = body_->scratch_bytes[std::size_t(piece)];
+  if (had < bytes) {
+    void* memory = nullptr;
+    require_cuda(cudaMalloc(&memory, bytes), "allocating work space for a loop over faces");
+    pieces.emplace_back(memory);
+    had = bytes;
   }
-  return memory.data();
+  return pieces.empty() ? nullptr : pieces.back().get();
 }
 
 cudaStream_t CudaFaceLoops::fork() const {

@@ -25,6 +25,7 @@ struct FaceTuning {
   int slots = 12;          // most slots with the lane's cell as owner, and as neighbour; what fits none is left over
   int rounds = 16;         // most rounds of cut faces in a tile; further entries are left over
   int orders = 16;         // most diagonals beside the main one
+  double worth = 0.01;     // of the faces between tiles: fewer in a diagonal do not pay for its launches
   double density = 0.004;  // a diagonal is dense from this part of the main one's faces a pair of tiles
   int row = 32;            // most faces of a cell in a slice; further ones are left over
   Index long_row = 64;     // entries from which a row is shared out among threads

@@ -343,8 +343,8 @@ class Arrangement {
     std::vector<Index> dense;
     for (Index k = 1; k < tiles_; ++k) {
       const double density = double(faces_of[std::size_t(k)]) / (tiles_ - k);
-      if (faces_of[std::size_t(k)] > 0 && (orders >= 0 ? k <= orders : density >= std::max(1.0, least)))
-        dense.push_back(k);
+      const bool pays = density >= std::max(1.0, least) && faces_of[std::size_t(k)] >= tuning_.worth * cut;
+      if (faces_of[std::size_t(k)] > 0 && (orders >= 0 ? k <= orders : pays)) dense.push_back(k);
     }
     if (orders < 0 && Index(dense.size()) > tuning_.orders) {
       std::stable_sort(dense.begin(), dense.end(),

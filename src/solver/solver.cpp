@@ -5,46 +5,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <charconv>
-#include <chrono>
-#include <cmath>
 
 #include "base/names.hpp"
 #include "precond/registry.hpp"
 #include "precond/spec.hpp"
 #include "schedule/ordering.hpp"
 #include "solver/engine.hpp"
+#include "solver/requests.hpp"
 
 namespace krilu {
 
 namespace {
 
 const std::vector<std::string> methods{"auto", "cg", "bicgstab", "gmres", "fgmres", "gmres-ir"};
-const std::vector<std::string> devices{"auto", "host", "cuda", "emulated"};
 
 std::vector<std::string> with_auto(std::vector<std::string> names) {
   names.insert(names.begin(), "auto");
   return names;
 }
 
-/// N of "cuda:N"; 0 of "cuda".
-int gpu_number(const std::string& device) {
-  if (device == "cuda") return 0;
-  int number = 0;
-  const char *begin = device.data() + 5, *end = device.data() + device.size();
-  const auto [stop, status] = std::from_chars(begin, end, number);
-  if (status != std::errc() || stop != end || number < 0)
-    throw Error(fmt::format("device '{}': N in cuda:N is the number of a GPU, counted from 0", device));
-  return number;
-}
-
 void require_options(const Options& o) {
   require_name("solver", o.solver, methods);
-  if (o.device.starts_with("cuda:"))
-    gpu_number(o.device);
-  else
-    require_name("device", o.device, devices);
+  solver::require_device(o.device);
   if (o.precond != "auto") {
     require_name("preconditioner", precond::kind_of(o.precond), with_auto(precond::names()));
     precond::require_known(o.precond);
@@ -56,14 +38,7 @@ void require_options(const Options& o) {
   if (o.device.starts_with("cuda") && strategy == triangular::Strategy::serial)
     throw Error("triangular serial is for the host: a GPU has level-set, sync-free and tiled");
   if (o.ordering != "auto") schedule::require_ordering_name(o.ordering);
-  if (!(o.rtol >= 0) || !(o.atol >= 0)) throw Error("rtol and atol are numbers from 0");
-  constexpr int most_vectors = 30000;
-  if (o.restart < 1) throw Error(fmt::format("restart is {}: a basis holds at least 1 vector", o.restart));
-  if (std::max(o.restart, o.inner_iterations) > most_vectors)
-    throw Error(fmt::format("restart and inner-iters are at most {}: a basis of more vectors is not worth its memory",
-                            most_vectors));
-  if (o.max_iterations < 0) throw Error("max-iters is a whole number from 0");
-  if (o.threads < 0) throw Error("threads is a whole number from 1, or 0 for all");
+  solver::require_numbers(o);
   if (!(o.shift >= 0)) throw Error("shift is a number from 0");
   if (o.precision != "auto") precision_by_name(o.precision);
   if (o.basis != "auto") format_by_name(o.basis);
@@ -75,36 +50,7 @@ void require_options(const Options& o) {
   if (o.norm == Norm::openfoam && lower)
     throw Error(
         "--norm openfoam holds against the recurrence's residual, which mixed precision does not trust: take fp64");
-  if (o.norm == Norm::openfoam && (o.solver == "gmres" || o.solver == "fgmres"))
-    throw Error(
-        fmt::format("{} knows its residual in the 2-norm only: take cg or bicgstab with --norm openfoam", o.solver));
-}
-
-struct Timer {
-  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
-};
-
-/// Largest magnitude. Throws krilu::Error for NaN and infinity.
-double largest_of(const exec::Host& host, std::span<const double> v, const char* what) {
-  std::atomic<double> largest{0};
-  std::atomic<bool> finite{true};
-  host.for_each_range(v.size(), [&](Index begin, Index end) {
-    double most = 0, sum = 0;
-    for (Index i = begin; i < end; ++i) {
-      most = std::max(most, std::abs(v[std::size_t(i)]));
-      sum += v[std::size_t(i)] - v[std::size_t(i)];
-    }
-    if (sum != 0) finite = false;
-    double seen = largest;
-    while (most > seen && !largest.compare_exchange_weak(seen, most)) {
-    }
-  });
-  for (std::size_t i = 0; !finite && i < v.size(); ++i)
-    if (!std::isfinite(v[i]))
-      throw Error(
-          fmt::format("{} holds {} in row {} (counting from 1)", what, std::isnan(v[i]) ? "NaN" : "infinity", i + 1));
-  return largest;
+  solver::require_norm(o);
 }
 
 }  // namespace
@@ -162,7 +108,7 @@ void Solver::Body::choose_device() {
     throw Error("triangular tiled is for GPUs, and this machine has none: take level-set or sync-free");
   if (on_gpu) {
     try {
-      engine = solver::make_cuda_engine(options, d == "auto" ? 0 : gpu_number(d));
+      engine = solver::make_cuda_engine(options, d == "auto" ? 0 : solver::gpu_number(d));
     } catch (const Error& e) {
       if (d != "auto" || options.triangular == "tiled") throw;
       on_gpu = false;
@@ -263,7 +209,7 @@ void Solver::Body::choose(const CsrView& a, const sparse::Symmetry& symmetry, co
 }
 
 void Solver::analyse(const CsrView& a) {
-  Timer timer;
+  solver::Timer timer;
   Body& s = *body_;
   s.analysed = s.factored = s.weighed = false;
   s.format.clear();
@@ -335,7 +281,7 @@ bool Solver::Body::prefers_jacobi() {
 }
 
 void Solver::factor(const CsrView& a) {
-  Timer timer;
+  solver::Timer timer;
   Body& s = *body_;
   if (!s.analysed) throw Error("factor comes after analyse");
   if (!a.values && a.rows > 0) throw Error("the matrix has no values");
@@ -381,45 +327,24 @@ void Solver::factor(const CsrView& a) {
 }
 
 Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* monitor) {
-  Timer timer;
+  solver::Timer timer;
   Body& s = *body_;
   if (!s.factored) throw Error("solve comes after analyse and factor");
   const auto n = std::size_t(s.rows);
-  if (b.size() != n) throw Error(fmt::format("the right-hand side has {} entries and the matrix {} rows", b.size(), n));
-  if (x.size() != n) throw Error(fmt::format("the initial guess has {} entries and the matrix {} rows", x.size(), n));
   const exec::Host host(s.options.threads);
-  const double largest = largest_of(host, b, "the right-hand side");
-  const double largest_guess = largest_of(host, x, "the initial guess");
-  if (largest > 0 && largest < 1e-150)
-    throw Error(
-        fmt::format("the largest entry of the right-hand side is {:.1e}: squares of such numbers are zero; scale "
-                    "the system",
-                    largest));
-
-  // A x = 0 is met by x = 0 alone, and no relative tolerance says when something else is near enough.
-  const bool zero = s.options.norm == Norm::true2 && largest == 0;
-  if (zero) std::fill(x.begin(), x.end(), 0.0);
+  const bool from_zero = solver::begin_from(host, n, s.options.norm, b, x);
 
   Monitor own;
-  krylov::Outcome out = s.engine->solve(b, x, zero || largest_guess == 0, monitor ? *monitor : own);
+  krylov::Outcome out = s.engine->solve(b, x, from_zero, monitor ? *monitor : own);
   ++s.counts.solves;
-  Result r;
-  r.status = out.status;
-  r.iterations = out.iterations;
-  r.relative_residual = out.rhs > 0 ? out.residual / out.rhs : out.residual;
-  r.rmse = n > 0 ? out.residual / std::sqrt(double(n)) : 0;
-  r.initial_residual = out.initial;
-  r.history = std::move(out.history);
+  Result r = solver::result_of(out, n);
   r.solver = s.options.solver == "gmres-ir" ? s.options.solver : s.plan.method;
-  if (!out.precision.empty() && out.iterations > 0) r.precision = out.precision;
-  r.outer_iterations = out.outer_iterations;
-  r.values_lost = out.values_lost;
   r.precond = s.plan.precond;
   const std::optional<triangular::Report> sweeps = s.engine->triangular();
   r.triangular = sweeps ? triangular::to_string(sweeps->used) : "none";
   r.ordering = s.plan.ordering;
   r.device = s.engine->device();
-  r.threads = exec::Host(s.options.threads).threads();
+  r.threads = host.threads();
   r.notes = s.notes;
   r.notes.insert(r.notes.end(), out.notes.begin(), out.notes.end());
   if (out.values_lost > 0)

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "solver/requests.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cmath>
+
+#include "base/names.hpp"
+#include "krilu/error.hpp"
+
+namespace krilu::solver {
+
+int gpu_number(const std::string& device) {
+  if (device == "cuda") return 0;
+  int number = 0;
+  const char *begin = device.data() + 5, *end = device.data() + device.size();
+  const auto [stop, status] = std::from_chars(begin, end, number);
+  if (status != std::errc() || stop != end || number < 0)
+    throw Error(fmt::format("device '{}': N in cuda:N is the number of a GPU, counted from 0", device));
+  return number;
+}
+
+void require_device(const std::string& device) {
+  static const std::vector<std::string> devices{"auto", "host", "cuda", "emulated"};
+  if (device.starts_with("cuda:"))
+    gpu_number(device);
+  else
+    require_name("device", device, devices);
+}
+
+void require_numbers(const Options& o) {
+  if (!(o.rtol >= 0) || !(o.atol >= 0)) throw Error("rtol and atol are numbers from 0");
+  constexpr int most_vectors = 30000;
+  if (o.restart < 1) throw Error(fmt::format("restart is {}: a basis holds at least 1 vector", o.restart));
+  if (std::max(o.restart, o.inner_iterations) > most_vectors)
+    throw Error(fmt::format("restart and inner-iters are at most {}: a basis of more vectors is not worth its memory",
+                            most_vectors));
+  if (o.max_iterations < 0) throw Error("max-iters is a whole number from 0");
+  if (o.threads < 0) throw Error("threads is a whole number from 1, or 0 for all");
+}
+
+void require_norm(const Options& o) {
+  if (o.norm == Norm::openfoam && (o.solver == "gmres" || o.solver == "fgmres"))
+    throw Error(
+        fmt::format("{} knows its residual in the 2-norm only: take cg or bicgstab with --norm openfoam", o.solver));
+}
+
+double largest_of(const exec::Host& host, std::span<const double> v, const char* what, const Counted& counted) {
+  std::atomic<double> largest{0};
+  std::atomic<bool> finite{true};
+  host.for_each_range(v.size(), [&](Index begin, Index end) {
+    double most = 0, sum = 0;
+    for (Index i = begin; i < end; ++i) {
+      most = std::max(most, std::abs(v[std::size_t(i)]));
+      sum += v[std::size_t(i)] - v[std::size_t(i)];
+    }
+    if (sum != 0) finite = false;
+    double seen = largest;
+    while (most > seen && !largest.compare_exchange_weak(seen, most)) {
+    }
+  });
+  for (std::size_t i = 0; !finite && i < v.size(); ++i)
+    if (!std::isfinite(v[i]))
+      throw Error(fmt::format("{} holds {} in {} {} (counting from {})", what, std::isnan(v[i]) ? "NaN" : "infinity",
+                              counted.name, i + std::size_t(counted.from), counted.from));
+  return largest;
+}
+
+bool begin_from(const exec::Host& host, std::size_t n, Norm norm, std::span<const double> b, std::span<double> x,
+                const Counted& counted) {
+  const auto system = [&] { return fmt::format(fmt::runtime(counted.names), n); };
+  if (b.size() != n) throw Error(fmt::format("the right-hand side has {} entries and {}", b.size(), system()));
+  if (x.size() != n) throw Error(fmt::format("the initial guess has {} entries and {}", x.size(), system()));
+  const double largest = largest_of(host, b, "the right-hand side", counted);
+  const double largest_guess = largest_of(host, x, "the initial guess", counted);
+  if (largest > 0 && largest < 1e-150)
+    throw Error(
+        fmt::format("the largest entry of the right-hand side is {:.1e}: squares of such numbers are zero; scale "
+                    "the system",
+                    largest));
+  const bool zero = norm == Norm::true2 && largest == 0;
+  if (zero) std::fill(x.begin(), x.end(), 0.0);
+  return zero || largest_guess == 0;
+}
+
+Result result_of(krylov::Outcome& out, std::size_t rows) {
+  Result r;
+  r.status = out.status;
+  r.iterations = out.iterations;
+  r.relative_residual = out.rhs > 0 ? out.residual / out.rhs : out.residual;
+  r.rmse = rows > 0 ? out.residual / std::sqrt(double(rows)) : 0;
+  r.initial_residual = out.initial;
+  r.history = std::move(out.history);
+  if (!out.precision.empty() && out.iterations > 0) r.precision = out.precision;
+  r.outer_iterations = out.outer_iterations;
+  r.values_lost = out.values_lost;
+  return r;
+}
+
+}  // namespace krilu::solver
