@@ -38,8 +38,6 @@ constexpr int flat_threads = 256;  // of a block in kernels without tiles
 constexpr int pair_threads = 64;
 constexpr std::size_t staged_state = 16;  // bytes: larger states are read where they stand, each time
 
-struct Empty {};
-
 template <class V>
 __device__ void add_atomically(V& value, const V& add) {
   static_assert(sizeof(V) % sizeof(double) == 0, "sums are made of doubles");

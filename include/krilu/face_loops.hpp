@@ -12,13 +12,15 @@
 //   }
 //
 // Fields stand in the loops' own numbering: cell_field and face_field bring a caller's values there, values_of brings
-// them back. Results are the same bits from run to run, and for any number of threads, with every strategy but atomics.
+// them back. Results are the same bits from run to run, and for any number of threads, with every strategy but atomics;
+// auto takes the one that it measured to be the fastest, which need not be the same each time. Functions may not throw.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <utility>
@@ -49,6 +51,27 @@ V* scratch(std::size_t n) {
   thread_local Buffer<V> memory;
   if (memory.size() < n) memory.resize(n);
   return memory.data();
+}
+
+/// a and b change places where the mask has all bits set, and stay where it has none. Without a branch, which a
+/// compiler would make of anything that says so.
+template <class V>
+void exchange(std::uint64_t mask, V& a, V& b) {
+  if constexpr (sizeof(V) % sizeof mask == 0) {
+    constexpr std::size_t words = sizeof(V) / sizeof mask;
+    std::uint64_t x[words], y[words];
+    std::memcpy(x, &a, sizeof(V));
+    std::memcpy(y, &b, sizeof(V));
+    for (std::size_t k = 0; k < words; ++k) {
+      const std::uint64_t change = (x[k] ^ y[k]) & mask;
+      x[k] ^= change;
+      y[k] ^= change;
+    }
+    std::memcpy(static_cast<void*>(&a), x, sizeof(V));
+    std::memcpy(static_cast<void*>(&b), y, sizeof(V));
+  } else {
+    if (mask) std::swap(a, b);
+  }
 }
 
 /// value += add, while other threads may do the same. The order of the additions is open.
@@ -167,11 +190,13 @@ class FaceLoops {
           Index f = p.tile_face[t];
           for (Index c = first; c < p.tile_cell[t + 1]; ++c) {
             const State own = read(c);
-            const FacePlan::Count count = p.count[c];
-            for (const Index end = f + count.straight; f < end; ++f)
-              face(Face{f, c, c + p.other[f]}, own, State(read(c + p.other[f])));
-            for (const Index end = f + count.turned; f < end; ++f)
-              face(Face{f, c + p.other[f], c}, State(read(c + p.other[f])), own);
+            for (const Index end = f + p.count[c]; f < end; ++f) {
+              const Index other = c + p.other[f] / 2;
+              if (p.other[f] % 2 == 0)
+                face(Face{f, c, other}, own, State(read(other)));
+              else
+                face(Face{f, other, c}, State(read(other)), own);
+            }
           }
         },
         1);
@@ -414,8 +439,9 @@ class FaceLoops {
       for (Index k = p.touched[t]; k < p.touched[t + 1]; ++k) sum[p.touched_cell[k] - first] += shared_sum[k];
     if (p.row)
       for (Index k = p.row[t]; k < p.row[t + 1]; ++k) sum[p.row_cell[k] - first] += rest_sum[k];
-    faces_of_tile<State>(p.count, p.other + p.tile_face[t], p.tile_face[t], first, first + n, counted_from(first, sum),
-                         read, face, cell);
+    const auto go = p.turned[t] ? faces_of_tile<true, State, Sum, Read, FaceFunction, CellFunction>
+                                : faces_of_tile<false, State, Sum, Read, FaceFunction, CellFunction>;
+    go(p.count, p.other + p.tile_face[t], p.tile_face[t], first, first + n, counted_from(first, sum), read, face, cell);
   }
 
   /// Where element 0 would stand if `data` were element `first`: never read there.
@@ -425,28 +451,35 @@ class FaceLoops {
   }
 
   /// The faces within a tile, by their lower cells: after its faces a cell's sum is complete. Apart from what surrounds
-  /// it, which would take the registers. sum[c] is of cell c.
-  template <class State, class Sum, class Read, class FaceFunction, class CellFunction>
+  /// it, which would take the registers; and without a branch on which of the two cells owns a face, which a core could
+  /// not guess where meshes are renumbered. sum[c] is of cell c.
+  template <bool some_turned, class State, class Sum, class Read, class FaceFunction, class CellFunction>
 #if defined(__GNUC__)
   [[gnu::noinline]]
 #endif
   static void
-  faces_of_tile(const FacePlan::Count* count, const std::uint16_t* beyond, Index f, Index first, Index last, Sum* sum,
+  faces_of_tile(const std::uint8_t* count, const std::uint16_t* beyond, Index f, Index first, Index last, Sum* sum,
                 Read read, FaceFunction face, CellFunction cell) {
     for (Index c = first; c < last; ++c) {
       const State own = read(c);
       Sum total{};
-      for (const Index end = f + count[c].straight; f < end; ++f) {
-        const Index other = c + *beyond++;
-        const Both<Sum> both = face(Face{f, c, other}, own, State(read(other)));
-        total += both.owner;
-        sum[other] += both.neighbour;
-      }
-      for (const Index end = f + count[c].turned; f < end; ++f) {
-        const Index other = c + *beyond++;
-        const Both<Sum> both = face(Face{f, other, c}, State(read(other)), own);
-        total += both.neighbour;
-        sum[other] += both.owner;
+      for (const Index end = f + count[c]; f < end; ++f) {
+        const Index step = *beyond++, other = c + step / 2;
+        State owner = own, neighbour = read(other);
+        if constexpr (!some_turned) {
+          const Both<Sum> both = face(Face{f, c, other}, owner, neighbour);
+          total += both.owner;
+          sum[other] += both.neighbour;
+        } else {
+          const std::uint64_t turned = std::uint64_t{0} - std::uint64_t(step % 2);
+          Index cells[2] = {c, other};
+          if (turned) std::swap(cells[0], cells[1]);
+          detail::exchange(turned, owner, neighbour);
+          Both<Sum> both = face(Face{f, cells[0], cells[1]}, owner, neighbour);
+          detail::exchange(turned, both.owner, both.neighbour);
+          total += both.owner;
+          sum[other] += both.neighbour;
+        }
       }
       total += sum[c];
       cell(c, own, total);

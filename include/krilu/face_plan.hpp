@@ -58,14 +58,11 @@ struct FacePlan {
   Index tiles = 0, most_cells = 0;
   const Index *tile_cell = nullptr, *tile_face = nullptr;
   // The other cell of each face below loose: on a GPU counted from the tile's first cell. On the host a tile's faces
-  // stand by their lower cell, and the other is counted from that: count[c].straight faces of which cell c is the
-  // owner, then count[c].turned of which it is the neighbour. Once a cell's turn has come its sum is complete, so that
-  // what has to stay in cache is the distance between neighbours, not the tile.
+  // stand by their lower cell, count[c] for cell c, and the other is counted from that, times two, plus one where the
+  // lower cell is the face's neighbour; turned[t] says whether the tile has such faces. Once a cell's turn has come its
+  // sum is complete, so that what has to stay in cache is the distance between neighbours, not the tile.
   const std::uint16_t* other = nullptr;
-  struct Count {
-    std::uint8_t straight, turned;
-  };
-  const Count* count = nullptr;
+  const std::uint8_t *count = nullptr, *turned = nullptr;
 
   // On a GPU lane i of a group of 32 cells works on the faces of cell i, a slot a time; within a slot no two faces of a
   // tile have the same other cell. A mask says which lanes have one. In the slots from `turned` on the lane's own cell

@@ -48,13 +48,16 @@ mesh::FaceTuning host_tuning(const Mesh& mesh) {
 FaceLoops::FaceLoops(const Mesh& mesh, const FaceLoopOptions& options) {
   const exec::Host host(options.threads);
   threads_ = host.threads();
+  // Not atomics: what auto takes gives the same bits each time.
   constexpr FaceStrategy several[] = {FaceStrategy::tiles, FaceStrategy::diagonal, FaceStrategy::gather,
-                                      FaceStrategy::colours, FaceStrategy::atomics};
+                                      FaceStrategy::colours};
   constexpr FaceStrategy alone[] = {FaceStrategy::tiles, FaceStrategy::diagonal, FaceStrategy::gather,
                                     FaceStrategy::serial};
-  constexpr Index piece = 300000;  // cells: more than caches hold, and yet soon measured
   const std::span<const FaceStrategy> candidates =
       threads_ > 1 ? std::span<const FaceStrategy>(several) : std::span<const FaceStrategy>(alone);
+  const mesh::FaceTuning tuning = host_tuning(mesh);
+  // Cells of the piece that is measured: more than caches hold, and several tiles a thread.
+  const Index piece = std::max<Index>(300000, 4 * threads_ * tuning.block_cells);
   const auto trial = [&](mesh::PlanData&& data) {
     FaceLoops loops;
     loops.threads_ = threads_;
@@ -78,7 +81,7 @@ FaceLoops::FaceLoops(const Mesh& mesh, const FaceLoopOptions& options) {
     return best;
   };
   auto body = std::make_shared<Body>();
-  body->data = mesh::choose_plan(host, mesh, options, host_tuning(mesh), candidates, piece, trial);
+  body->data = mesh::choose_plan(host, mesh, options, tuning, candidates, piece, trial);
   plan_ = body->data.view;
   body_ = std::move(body);
 }

@@ -38,7 +38,7 @@ struct PlanData {
   Buffer<Index> cell_order, face_order;
   Buffer<Index> owner, neighbour;
   Buffer<Index> tile_cell, tile_face;
-  Buffer<FacePlan::Count> count;
+  Buffer<std::uint8_t> count, turned;
   Buffer<FacePlan::Slots> slots;
   Buffer<Index> group_face;
   Buffer<std::uint32_t> mask;
@@ -62,7 +62,8 @@ struct PlanData {
   template <class F>
   void each(F f) {
     f(owner, view.owner), f(neighbour, view.neighbour), f(tile_cell, view.tile_cell), f(tile_face, view.tile_face);
-    f(count, view.count), f(slots, view.slots), f(group_face, view.group_face), f(mask, view.mask);
+    f(count, view.count), f(turned, view.turned), f(slots, view.slots), f(group_face, view.group_face),
+        f(mask, view.mask);
     f(slice_of, view.slice_of);
     f(near, view.near), f(straight, view.straight), f(far, view.far);
     f(other, view.other), f(cut_round, view.cut_round), f(round_entry, view.round_entry), f(cut, view.cut);

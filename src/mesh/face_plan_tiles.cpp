@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "mesh/left_over.hpp"
+#include "mesh/tasks.hpp"
 
 namespace krilu::mesh {
 
@@ -55,15 +56,6 @@ Buckets in_buckets(const exec::Host& host, Index n, Index buckets, Key key) {
       if (const Index k = key(i); k < buckets) out.item[std::size_t(own[k]++)] = i;
   });
   return out;
-}
-
-/// Work shared by tiles, from a queue.
-template <class F>
-void each_tile(const exec::Host& host, Index tiles, F f) {
-  std::atomic<Index> next{0};
-  host.parallel(tiles > 1 ? host.threads() : 1, [&](int, int) {
-    for (Index t; (t = next.fetch_add(1)) < tiles;) f(t);
-  });
 }
 
 class Arrangement {
@@ -138,23 +130,19 @@ class Arrangement {
     std::copy(work.spare.begin(), work.spare.end(), faces.begin());
   }
 
-  /// By lower cell; of those first the ones that have it as their owner; by the other cell.
+  /// By lower cell, then by higher.
   void give_rows(Index t, std::span<Inner> faces, std::uint8_t* slot, Work& work) {
     const Index n = cells_of(t);
     sort_by(faces, n, work, [](const Inner& f) { return std::max(f.owner, f.neighbour); });
-    sort_by(faces, 2 * n, work,
-            [](const Inner& f) { return 2 * Index(std::min(f.owner, f.neighbour)) + (f.owner > f.neighbour ? 1 : 0); });
+    sort_by(faces, n, work, [](const Inner& f) { return std::min(f.owner, f.neighbour); });
     constexpr int most = 255;
-    constexpr Index farthest = 65535;
+    constexpr Index farthest = 32767;
     int in_row = 0;
     for (std::size_t k = 0; k < faces.size(); ++k) {
-      const bool turned = faces[k].owner > faces[k].neighbour;
-      const Index own = std::min(faces[k].owner, faces[k].neighbour),
-                  other = std::max(faces[k].owner, faces[k].neighbour);
-      const bool same = k > 0 && own == std::min(faces[k - 1].owner, faces[k - 1].neighbour) &&
-                        turned == (faces[k - 1].owner > faces[k - 1].neighbour);
-      in_row = same ? in_row + 1 : 1;
-      slot[k] = in_row > most || other - own > farthest ? no_slot : std::uint8_t(turned);
+      const Index own = std::min(faces[k].owner, faces[k].neighbour);
+      in_row = k > 0 && own == std::min(faces[k - 1].owner, faces[k - 1].neighbour) ? in_row + 1 : 1;
+      const Index distance = std::max(faces[k].owner, faces[k].neighbour) - own;
+      slot[k] = in_row > most || distance > farthest ? no_slot : 0;
     }
   }
 
@@ -237,9 +225,11 @@ class Arrangement {
       plan_.mask.resize(std::size_t(masks));
     } else {
       plan_.count.resize(std::size_t(plan_.view.cells));
+      plan_.turned.resize(std::size_t(tiles_));
     }
     plan_.other.resize(std::size_t(loose));
-    each_tile(host_, tiles_, [&](Index t) {
+    for_each_task(host_, std::size_t(tiles_), [&](std::size_t number) {
+      const auto t = Index(number);
       const auto begin = std::size_t(at.offsets[std::size_t(t)]), end = std::size_t(at.offsets[std::size_t(t) + 1]);
       if (tuning_.lanes)
         place_by_slots(t, {inner.data() + begin, end - begin}, slot.data() + begin);
@@ -252,16 +242,19 @@ class Arrangement {
   }
 
   void place_by_rows(Index t, std::span<const Inner> faces, const std::uint8_t* slot) {
-    FacePlan::Count* const count = plan_.count.data() + first_of(t);
-    std::fill_n(count, std::size_t(cells_of(t)), FacePlan::Count{0, 0});
+    std::uint8_t* const count = plan_.count.data() + first_of(t);
+    std::fill_n(count, std::size_t(cells_of(t)), std::uint8_t(0));
+    std::uint8_t any_turned = 0;
     auto f = std::size_t(plan_.tile_face[std::size_t(t)]);
     for (std::size_t k = 0; k < faces.size(); ++k) {
       if (slot[k] == no_slot) continue;
-      FacePlan::Count& own = count[std::size_t(std::min(faces[k].owner, faces[k].neighbour))];
-      ++(slot[k] ? own.turned : own.straight);
+      const bool turned = faces[k].owner > faces[k].neighbour;
+      any_turned |= turned;
+      ++count[std::size_t(std::min(faces[k].owner, faces[k].neighbour))];
       plan_.face_order[f] = faces[k].face;
-      plan_.other[f++] = std::uint16_t(std::abs(faces[k].owner - faces[k].neighbour));
+      plan_.other[f++] = std::uint16_t(2 * std::abs(faces[k].owner - faces[k].neighbour) + turned);
     }
+    plan_.turned[std::size_t(t)] = any_turned;
   }
 
   /// Group by group, slot by slot, lane by lane.
@@ -311,7 +304,8 @@ class Arrangement {
     });
     const auto lower = [&](Index f) { return std::min(a_[std::size_t(f)], b_[std::size_t(f)]); };
     const auto higher = [&](Index f) { return std::max(a_[std::size_t(f)], b_[std::size_t(f)]); };
-    each_tile(host_, tiles_, [&](Index t) {
+    for_each_task(host_, std::size_t(tiles_), [&](std::size_t number) {
+      const auto t = Index(number);
       struct Key {
         Index tile, low, high, face;
         auto operator<=>(const Key&) const = default;
@@ -460,7 +454,8 @@ class Arrangement {
     Buffer<std::uint16_t> round(at.item.size());
     Buffer<Index> rounds_of(std::size_t(tiles_) + 1), entries_of(std::size_t(tiles_) + 1);
     rounds_of[0] = entries_of[0] = 0;
-    each_tile(host_, tiles_, [&](Index t) {
+    for_each_task(host_, std::size_t(tiles_), [&](std::size_t number) {
+      const auto t = Index(number);
       std::vector<std::uint16_t> met(std::size_t(cells_of(t)), 0);
       Index rounds = 0, entries = 0;
       for (auto k = std::size_t(at.offsets[std::size_t(t)]); k < std::size_t(at.offsets[std::size_t(t) + 1]); ++k) {
@@ -479,7 +474,8 @@ class Arrangement {
     plan_.round_entry.back() = entries_of[std::size_t(tiles_)];
     plan_.cut.resize(std::size_t(entries_of[std::size_t(tiles_)]));
     plan_.cut_cell.resize(plan_.cut.size());
-    each_tile(host_, tiles_, [&](Index t) {
+    for_each_task(host_, std::size_t(tiles_), [&](std::size_t number) {
+      const auto t = Index(number);
       Index entry = entries_of[std::size_t(t)];
       for (Index r = rounds_of[std::size_t(t)]; r < rounds_of[std::size_t(t) + 1]; ++r) {
         plan_.round_entry[std::size_t(r)] = entry;

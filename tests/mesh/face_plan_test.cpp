@@ -259,16 +259,17 @@ class Checked {
 
   void within_by_rows(Index t) {
     Index f = p_.tile_face[t];
-    for (Index c = p_.tile_cell[t]; c < p_.tile_cell[t + 1]; ++c) {
-      for (const Index end = f + p_.count[c].straight; f < end; ++f) {
-        EXPECT_LT(c + p_.other[f], p_.tile_cell[t + 1]);
-        adds_to_both(f, c, c + p_.other[f]);
+    bool some_turned = false;
+    for (Index c = p_.tile_cell[t]; c < p_.tile_cell[t + 1]; ++c)
+      for (const Index end = f + p_.count[c]; f < end; ++f) {
+        const Index other = c + p_.other[f] / 2;
+        EXPECT_GT(other, c);
+        EXPECT_LT(other, p_.tile_cell[t + 1]);
+        const bool turned = p_.other[f] % 2 != 0;
+        some_turned |= turned;
+        adds_to_both(f, turned ? other : c, turned ? c : other);
       }
-      for (const Index end = f + p_.count[c].turned; f < end; ++f) {
-        EXPECT_LT(c + p_.other[f], p_.tile_cell[t + 1]);
-        adds_to_both(f, c + p_.other[f], c);
-      }
-    }
+    EXPECT_EQ(p_.turned[t], some_turned ? 1 : 0) << "tile " << t;
     EXPECT_EQ(f, p_.tile_face[t + 1]) << "tile " << t;
   }
 
