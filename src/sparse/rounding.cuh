@@ -3,8 +3,8 @@
 // only.
 #pragma once
 
-#include "krilu/kernel.hpp"
 #include "exec/cuda.cuh"
+#include "krilu/kernel.hpp"
 #include "sparse/rounding.hpp"
 
 namespace krilu::sparse {
