@@ -52,7 +52,7 @@ FaceLoops::FaceLoops(const Mesh& mesh, const FaceLoopOptions& options) {
   constexpr FaceStrategy several[] = {FaceStrategy::tiles, FaceStrategy::diagonal, FaceStrategy::gather,
                                       FaceStrategy::colours};
   constexpr FaceStrategy alone[] = {FaceStrategy::tiles, FaceStrategy::diagonal, FaceStrategy::gather,
-                                    FaceStrategy::serial};
+                                    FaceStrategy::colours, FaceStrategy::serial};
   const std::span<const FaceStrategy> candidates =
       threads_ > 1 ? std::span<const FaceStrategy>(several) : std::span<const FaceStrategy>(alone);
   const mesh::FaceTuning tuning = host_tuning(mesh);
