@@ -2,12 +2,12 @@
 // krilu bench mesh-paper on the host: krilu's loops there, and the plain loops over faces that everything is compared
 // with, as OpenFOAM's lduMatrix::Amul has them: on one core, and on all cores where each has a part of the mesh for
 // itself, in the manner of a domain decomposition that never exchanges anything.
+#include <algorithm>
 #include <new>
-#include <numeric>
-#include <span>
 
 #include "exec/host.hpp"
 #include "krilu/face_loops.hpp"
+#include "mesh/cell_blocks.hpp"
 #include "mesh_paper.hpp"
 #ifdef _OPENMP
 #include "../bench/stream.hpp"
@@ -93,34 +93,6 @@ void plain_linear_upwind(Fields& f) {
   }
 }
 
-/// Sorts cells first .. last-1 of `order` into parts of equal size along the axis in which they reach farthest, halves
-/// first.
-void bisect(const Mesh& mesh, std::span<Index> order, int first_part, int parts, std::vector<int>& part_of) {
-  if (parts == 1) {
-    for (const Index c : order) part_of[std::size_t(c)] = first_part;
-    return;
-  }
-  const auto along = [&](int axis, Index c) {
-    const Vector3& p = mesh.centre[std::size_t(c)];
-    return axis == 0 ? p.x : axis == 1 ? p.y : p.z;
-  };
-  int longest = 0;
-  double most = -1;
-  for (int axis = 0; axis < 3; ++axis) {
-    double low = 1e300, high = -1e300;
-    for (const Index c : order) low = std::min(low, along(axis, c)), high = std::max(high, along(axis, c));
-    if (high - low > most) most = high - low, longest = axis;
-  }
-  const int left = parts / 2;
-  const std::size_t cut = order.size() * std::size_t(left) / std::size_t(parts);
-  std::nth_element(order.begin(), order.begin() + std::ptrdiff_t(cut), order.end(), [&](Index a, Index b) {
-    const double pa = along(longest, a), pb = along(longest, b);
-    return pa != pb ? pa < pb : a < b;
-  });
-  bisect(mesh, order.subspan(0, cut), first_part, left, part_of);
-  bisect(mesh, order.subspan(cut), first_part + left, parts - left, part_of);
-}
-
 template <class T>
 void pick(Buffer<T>& to, const Buffer<T>& from, const std::vector<Index>& which) {
   to.resize(which.size());
@@ -166,10 +138,11 @@ PerOperator<std::vector<double>> plain_times(Fields& f, const Sampling& how) {
 }
 
 PartTimes plain_times_in_parts(const Mesh& mesh, const Fields& whole, int threads, const Sampling& how) {
-  std::vector<Index> order(std::size_t(mesh.cells)), local(order.size());
-  std::iota(order.begin(), order.end(), Index(0));
-  std::vector<int> part_of(order.size());
-  bisect(mesh, order, 0, threads, part_of);
+  const exec::Host host(threads);
+  const Index share = std::max(Index(1), (mesh.cells + threads - 1) / threads);
+  const Buffer<Index> part_of =
+      krilu::mesh::block_of_cells(host, krilu::mesh::cell_blocks(host, mesh, share, krilu::mesh::Renumber::bisection));
+  std::vector<Index> local(std::size_t(mesh.cells));
   const auto count = static_cast<std::size_t>(threads);
   std::vector<std::vector<Index>> cells(count), faces(count);
   for (Index c = 0; c < mesh.cells; ++c) {
@@ -179,8 +152,8 @@ PartTimes plain_times_in_parts(const Mesh& mesh, const Fields& whole, int thread
   }
   std::size_t kept = 0;
   for (Index f = 0; f < mesh.faces(); ++f) {
-    const int a = part_of[std::size_t(mesh.owner[std::size_t(f)])],
-              b = part_of[std::size_t(mesh.neighbour[std::size_t(f)])];
+    const Index a = part_of[std::size_t(mesh.owner[std::size_t(f)])],
+                b = part_of[std::size_t(mesh.neighbour[std::size_t(f)])];
     if (a != b) continue;
     faces[std::size_t(a)].push_back(f);
     ++kept;
@@ -190,7 +163,6 @@ PartTimes plain_times_in_parts(const Mesh& mesh, const Fields& whole, int thread
   times.cut_fraction = mesh.faces() ? 1 - double(kept) / double(mesh.faces()) : 0;
 
   std::vector<Fields> parts(count);
-  const exec::Host host(threads);
   const auto each_part = [&](auto work) {
     host.parallel(threads, [&](int thread, int team) {
       for (int p = thread; p < threads; p += team) work(std::size_t(p));
