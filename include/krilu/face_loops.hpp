@@ -45,8 +45,8 @@ void run_team(int threads, F& f) {
 /// Waits until counter reaches value; gives the core away after a while.
 void wait_for(const std::atomic<Index>& counter, Index value);
 
-/// A vector to sum in, of this thread, not cleared.
-template <class V>
+/// A vector to sum in, of this thread, not cleared. Vectors in use at the same time have different purposes.
+template <class V, int purpose = 0>
 V* scratch(std::size_t n) {
   thread_local Buffer<V> memory;
   if (memory.size() < n) memory.resize(n);
@@ -391,7 +391,7 @@ class FaceLoops {
     }
     std::atomic<Index> next_tile{0};
     auto work = [&](int, int) {
-      Sum* const sum = detail::scratch<TileSum<Sum>>(std::size_t(p.most_cells))->of_this_type();
+      Sum* const sum = detail::scratch<Sum, 1>(std::size_t(p.most_cells));
       for (;;) {
         const Index t = next_tile.fetch_add(1, std::memory_order_relaxed);
         if (t >= p.tiles) return;
@@ -400,12 +400,6 @@ class FaceLoops {
     };
     detail::run_team(p.tiles > 1 ? threads_ : 1, work);
   }
-  /// Scratch memory of another type than that of the sums between tiles.
-  template <class Sum>
-  struct TileSum {
-    Sum value;
-    Sum* of_this_type() { return &value; }
-  };
 
   /// The faces between two tiles.
   template <class State, class Sum, class Read, class FaceFunction>
