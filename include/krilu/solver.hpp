@@ -142,6 +142,10 @@ struct Result {
   std::vector<std::string> notes;  // every fallback with its reason
 };
 
+namespace solver {
+struct Inside;
+}
+
 class Solver {
  public:
   /// Throws krilu::Error for a name that it does not know, with the nearest one that it does.
@@ -167,6 +171,9 @@ class Solver {
   /// Throws krilu::Error for wrong lengths, and for NaN or infinity in b or x.
   Result solve(std::span<const double> b, std::span<double> x, Monitor* monitor = nullptr);
 
+  /// The tolerances of the next solves, in place of those of the options. Throws krilu::Error for negative ones.
+  void set_tolerances(double rtol, double atol);
+
   /// Times, now, one product with the factored matrix and one application of its preconditioner, each after one that
   /// is not counted; on the host it is the median of a few. Where `auto` has yet to choose between sweeps, it does so
   /// first. Zeros where the matrix has no rows. Throws krilu::Error before factor. Not while another thread solves.
@@ -183,6 +190,7 @@ class Solver {
   std::vector<std::string> explanation() const;
 
  private:
+  friend struct solver::Inside;
   struct Body;
   std::unique_ptr<Body> body_;
 };

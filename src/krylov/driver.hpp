@@ -28,6 +28,7 @@ struct Criterion {
   double rtol = 1e-8, atol = 0;
   Norm norm = Norm::true2;
   int max_iterations = 10000;
+  bool from_zero = false;  // x is zero on entry: its residual is b, without a product
 };
 
 struct Outcome {
@@ -178,7 +179,13 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   Outcome out;
   out.rhs = norms(b, false).two;
   const double factor = foam ? foam_norm_factor(A, b, x) : out.rhs > 0 ? out.rhs : 1.0;
-  Norms now = look(A, b, x, foam);
+  Norms now;
+  if (criterion.from_zero) {
+    copy(r_, b);
+    now = norms(r_, foam);
+  } else {
+    now = look(A, b, x, foam);
+  }
   const Norms first = now;
   out.initial = now.own / factor;
   const double target = foam ? std::max(criterion.atol * factor, criterion.rtol * now.own)

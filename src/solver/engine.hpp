@@ -3,6 +3,7 @@
 // (solver.cpp) chooses the names; this makes the things and keeps them.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,6 +15,9 @@
 #include "solver/plan.hpp"
 
 namespace krilu::solver {
+
+/// y = A x, by what is no stored matrix: vectors in the engine's memory, rows in the caller's order.
+using Product = std::function<void(const double* x, double* y)>;
 
 class Engine {
  public:
@@ -35,6 +39,7 @@ class Engine {
   virtual Costs costs() = 0;
   /// Another preconditioner on the same analysis, for a ladder whose first rung failed.
   virtual void replace_preconditioner(const CsrView& a, const std::string& name) = 0;
+  virtual void set_tolerances(double rtol, double atol) = 0;
   /// `from_zero`: x holds zeros.
   virtual krylov::Outcome solve(std::span<const double> b, std::span<double> x, bool from_zero, Monitor& monitor) = 0;
   virtual std::size_t bytes() const = 0;
@@ -44,6 +49,25 @@ class Engine {
   virtual std::string preconditioner() const = 0;
   /// The format of products, where another than that of the sweeps was chosen for them.
   virtual std::string format() const = 0;
+};
+
+/// What callers may ask for whose vectors live in the engine's own memory.
+template <class Space>
+class EngineIn : public Engine {
+ public:
+  explicit EngineIn(Space space) : ex_(std::move(space)) {}
+  const Space& space() const { return ex_; }
+  /// A x = b from x = 0; b and x of as many entries as rows, in the caller's order. Products by `product` where there
+  /// is one, else with the factored matrix.
+  virtual krylov::Outcome solve_there(const double* b, double* x, const Product& product, Monitor& monitor) = 0;
+
+ protected:
+  Space ex_;
+};
+
+/// The way in for rooms above this one.
+struct Inside {
+  static Engine& engine(Solver& solver);
 };
 
 std::unique_ptr<Engine> make_host_engine(const Options& options);

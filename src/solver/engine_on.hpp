@@ -11,17 +11,19 @@
 
 #include "krylov/driver.hpp"
 #include "solver/engine.hpp"
+#include "solver/given_product.hpp"
 #include "solver/stages.hpp"
 
 namespace krilu::solver {
 
 template <class Space, class System>
-class EngineOn final : public Engine {
+class EngineOn final : public EngineIn<Space> {
   using T = double;
+  using EngineIn<Space>::ex_;
 
  public:
   EngineOn(Space space, std::string device, const Options& options)
-      : ex_(std::move(space)), device_(std::move(device)), options_(options), system_(ex_, options) {}
+      : EngineIn<Space>(std::move(space)), device_(std::move(device)), options_(options), system_(ex_, options) {}
 
   std::string device() const override { return device_; }
   Facts look(const CsrView& a, bool values) override {
@@ -85,22 +87,23 @@ class EngineOn final : public Engine {
       ex_.clear(x_);
     else
       system_.copy_in(x_, std::span<const double>(x));
-    const std::unique_ptr<const sparse::Operator<Space, T>> A = system_.product();
-    const krylov::Criterion criterion{options_.rtol, options_.atol, options_.norm, options_.max_iterations};
-    krylov::Outcome out;
-    if (stages_) {
-      stages_->begin(*A);
-      const std::string raised = stages_->raised();
-      out = driver_->run([&] { return stages_->next(); }, *A, b_, x_, criterion, monitor);
-      if (!raised.empty())
-        out.notes.insert(out.notes.begin(), "begun in " + raised + ", to which an earlier solve was raised");
-      out.values_lost = stages_->lost();
-    } else {
-      ex_.rehearse(precond_->trials_left());
-      out = driver_->run(*method_, *A, *precond_, b_, x_, criterion, monitor);
-    }
+    krylov::Outcome out = run(*system_.product(), from_zero, monitor);
     system_.copy_out(x, x_);
     return out;
+  }
+  krylov::Outcome solve_there(const double* b, double* x, const Product& product, Monitor& monitor) override {
+    enter();
+    system_.permute_in(b_.data(), b);
+    ex_.clear(x_);
+    krylov::Outcome out = product
+                              ? run(GivenProduct<Space, System>(ex_, system_, Index(b_.size()), product), true, monitor)
+                              : run(*system_.product(), true, monitor);
+    system_.permute_out(x, x_.data());
+    return out;
+  }
+  void set_tolerances(double rtol, double atol) override {
+    options_.rtol = rtol;
+    options_.atol = atol;
   }
 
   std::size_t bytes() const override {
@@ -120,6 +123,22 @@ class EngineOn final : public Engine {
   std::string preconditioner() const override { return precond_ ? precond_->description() : std::string(); }
 
  private:
+  /// A x = b, in the solver's order, b_ and the guess x_ being there.
+  krylov::Outcome run(const sparse::Operator<Space, T>& A, bool from_zero, Monitor& monitor) {
+    const krylov::Criterion criterion{options_.rtol, options_.atol, options_.norm, options_.max_iterations, from_zero};
+    if (!stages_) {
+      ex_.rehearse(precond_->trials_left());
+      return driver_->run(*method_, A, *precond_, b_, x_, criterion, monitor);
+    }
+    stages_->begin(A);
+    const std::string raised = stages_->raised();
+    krylov::Outcome out = driver_->run([&] { return stages_->next(); }, A, b_, x_, criterion, monitor);
+    if (!raised.empty())
+      out.notes.insert(out.notes.begin(), "begun in " + raised + ", to which an earlier solve was raised");
+    out.values_lost = stages_->lost();
+    return out;
+  }
+
   /// In double, or, where matrix and preconditioner are rounded, in their precision.
   template <class V>
   Costs costs_of(const sparse::Operator<Space, V>& A, precond::Preconditioner<Space, V>& M) {
@@ -154,7 +173,6 @@ class EngineOn final : public Engine {
     if constexpr (requires { ex_.make_current(); }) ex_.make_current();
   }
 
-  Space ex_;
   std::string device_;
   Options options_;
   System system_;

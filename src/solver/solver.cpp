@@ -359,6 +359,17 @@ Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* mo
   return r;
 }
 
+void Solver::set_tolerances(double rtol, double atol) {
+  Options changed = body_->options;
+  changed.rtol = rtol;
+  changed.atol = atol;
+  solver::require_numbers(changed);
+  body_->options = std::move(changed);
+  body_->engine->set_tolerances(rtol, atol);
+}
+
+solver::Engine& solver::Inside::engine(Solver& solver) { return *solver.body_->engine; }
+
 Costs Solver::costs() {
   if (!body_->factored) throw Error("costs comes after analyse and factor");
   return body_->engine->costs();

@@ -88,6 +88,14 @@ class System {
         from, false);
   }
 
+  /// The same between arrays of this space.
+  void permute_in(double* to, const double* from) const {
+    ex_.for_each(order_.rows.size(), [to, from, rows = order_.rows.data()](Index i) { to[i] = from[rows[i]]; });
+  }
+  void permute_out(double* to, const double* from) const {
+    ex_.for_each(order_.rows.size(), [to, from, rows = order_.rows.data()](Index i) { to[rows[i]] = from[i]; });
+  }
+
  private:
   template <class F>
   void staged(F f, const exec::Array<T>& there, bool in) const {
