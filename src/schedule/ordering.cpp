@@ -109,6 +109,33 @@ std::vector<Index> colour_greedily(const CsrView& g, Index& count) {
   return colour;
 }
 
+std::vector<Index> colour_columns(const CsrView& a, Index& count) {
+  // The rows of each column.
+  std::vector<Offset> first(std::size_t(a.cols) + 1, 0);
+  for (Offset k = 0; k < a.nnz(); ++k) ++first[std::size_t(a.columns[k]) + 1];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<Index> row(std::size_t(a.nnz()));
+  std::vector<Offset> next(first.begin(), first.end() - 1);
+  for (Index i = 0; i < a.rows; ++i)
+    for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) row[std::size_t(next[std::size_t(a.columns[k])]++)] = i;
+
+  std::vector<Index> colour(std::size_t(a.cols), -1);
+  std::vector<Index> taken;  // taken[c] == j: a column that shares a row with column j has colour c
+  for (Index j = 0; j < a.cols; ++j) {
+    for (Offset k = first[std::size_t(j)]; k < first[std::size_t(j) + 1]; ++k) {
+      const Index i = row[std::size_t(k)];
+      for (Offset e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
+        if (const Index c = colour[std::size_t(a.columns[e])]; c >= 0) taken[std::size_t(c)] = j;
+    }
+    Index c = 0;
+    while (std::size_t(c) < taken.size() && taken[std::size_t(c)] == j) ++c;
+    if (std::size_t(c) == taken.size()) taken.push_back(-1);
+    colour[std::size_t(j)] = c;
+  }
+  count = Index(taken.size());
+  return colour;
+}
+
 namespace {
 
 /// Rows by ascending class, natural order within a class.

@@ -26,6 +26,10 @@ Order multicolour(const CsrView& adjacency);
 /// The colours themselves: colour[row] < count, and no two neighbours share one.
 std::vector<Index> colour_greedily(const CsrView& adjacency, Index& count);
 
+/// Of columns: none of a colour stand in the same row, so that one difference of a function gives all their entries of
+/// its Jacobian. Source: Curtis, Powell, Reid, On the estimation of sparse Jacobian matrices (1974).
+std::vector<Index> colour_columns(const CsrView& pattern, Index& count);
+
 /// Rows grouped by the parts of a METIS k-way partition, natural order within a part. parts 0: one per 512 rows.
 Order metis_parts(const CsrView& adjacency, Index parts = 0);
 /// The partition itself: part[row] < parts.

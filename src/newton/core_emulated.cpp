@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exec/emulated.hpp"
+#include "newton/core_on.hpp"
+
+namespace krilu::newton {
+
+std::unique_ptr<Core> make_emulated_core(const Equations& equations, const NewtonOptions& options) {
+  return std::make_unique<CoreOn<exec::Emulated>>(equations, options);
+}
+
+}  // namespace krilu::newton

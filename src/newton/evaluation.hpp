@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// F and its Jacobian where the vectors live: the caller's own, or by differences of F.
+//
+// Sources: Curtis, Powell, Reid, On the estimation of sparse Jacobian matrices (1974), for differences by colours of
+// columns; Brown, Saad, Hybrid Krylov methods for nonlinear systems of equations (1990), for J v without J.
+#pragma once
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "exec/host.hpp"
+#include "krilu/equations.hpp"
+#include "schedule/ordering.hpp"
+#include "sparse/split.hpp"
+
+namespace krilu::newton {
+
+inline constexpr double root_of_rounding =
+    1.4901161193847656e-8;  // sqrt(2^-52): where both errors of a difference meet
+
+template <class Space>
+class Evaluation {
+ public:
+  Evaluation(Space space, const Equations& equations, const CsrMatrix& pattern)
+      : ex_(std::move(space)),
+        equations_(equations),
+        n_(std::size_t(pattern.rows)),
+        values_(ex_.template allocate<double>(std::size_t(pattern.nnz()))),
+        sums_(ex_.template allocate<double>(2)) {}
+
+  /// F(x). Vectors of the space.
+  void residual(const double* x, double* F) {
+    ex_.enqueue([eq = &equations_, n = n_, x, F](const exec::Host& host) {
+      host.for_each_range(n, [=](Index begin, Index end) { eq->residual(begin, end, {x}, {F}); });
+    });
+  }
+  /// J(x) by the equations' own formulas, into values().
+  void own_jacobian(const double* x) {
+    ex_.enqueue([eq = &equations_, n = n_, x, values = values_.data()](const exec::Host& host) {
+      host.for_each_range(n, [=](Index begin, Index end) { eq->jacobian(begin, end, {x}, {values}); });
+    });
+  }
+
+  /// Prepares jacobian_by_differences.
+  void analyse_differences(const CsrMatrix& a) {
+    const std::vector<Index> colour = schedule::colour_columns(a, colours_);
+    // Entries by the colour of their column, rows ascending within.
+    first_.assign(std::size_t(colours_) + 1, 0);
+    for (const Index c : a.columns) ++first_[std::size_t(colour[std::size_t(c)]) + 1];
+    for (std::size_t c = 1; c < first_.size(); ++c) first_[c] += first_[c - 1];
+    std::vector<Offset> next(first_.begin(), first_.end()), entry(a.columns.size());
+    std::vector<Index> row(a.columns.size());
+    for (Index i = 0; i < a.rows; ++i)
+      for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k) {
+        const Offset to = next[std::size_t(colour[std::size_t(a.columns[std::size_t(k)])])]++;
+        entry[std::size_t(to)] = k;
+        row[std::size_t(to)] = i;
+      }
+    const auto bring = [&](auto& to, const auto& from) {
+      to = ex_.template allocate<std::decay_t<decltype(from[0])>>(from.size());
+      ex_.copy_in(to, from.data(), from.size());
+    };
+    bring(colour_, colour);
+    bring(entry_, entry);
+    bring(row_, row);
+    bring(column_, a.columns);
+    moved_ = ex_.template allocate<double>(n_);
+    there_ = ex_.template allocate<double>(n_);
+  }
+  Index colours() const { return colours_; }
+  /// J(x) by one difference of F a colour, into values(). F: F(x).
+  void jacobian_by_differences(const double* x, const double* F) {
+    measure(x);
+    for (Index c = 0; c < colours_; ++c) {
+      move(c, x);
+      residual(moved_.data(), there_.data());
+      take_difference(c, x, F);
+    }
+  }
+
+  /// Prepares products by differences.
+  void prepare_products() {
+    moved_ = ex_.template allocate<double>(n_);
+    there_ = ex_.template allocate<double>(n_);
+  }
+  /// The place of the next products: x, and F(x); both stay until there is another.
+  void linearise(const double* x, const double* F) {
+    x_ = x;
+    F_ = F;
+    measure(x);
+  }
+  /// y = J(x) v, by F(x + h v).
+  void product(const double* v, double* y) {
+    along(v);
+    residual(moved_.data(), there_.data());
+    difference_along(y);
+  }
+
+  const exec::Array<double>& values() const { return values_; }
+  std::size_t bytes() const {
+    return values_.bytes() + sums_.bytes() + colour_.bytes() + entry_.bytes() + row_.bytes() + column_.bytes() +
+           moved_.bytes() + there_.bytes();
+  }
+
+  // Parts of the above: public because nvcc takes kernels in public members only.
+
+  /// sums_[0] = the root mean square of x, 1 where x is zero.
+  void measure(const double* x) {
+    const auto size = sums_.scalar(0);
+    const auto n = double(n_);
+    ex_.reduce(
+        n_, KRILU_FN(Index i) { return x[i] * x[i]; },
+        KRILU_FN(double sum) { size() = sum > 0 ? std::sqrt(sum / n) : 1.0; });
+  }
+  /// How far unknown x goes for its difference: a part of itself, or of what the others are like.
+  static KRILU_INLINE double distance(double x, double size) {
+    const double scale = x < 0 ? (-x > 1e-2 * size ? x : -1e-2 * size) : (x > 1e-2 * size ? x : 1e-2 * size);
+    return x + root_of_rounding * scale - x;
+  }
+  void move(Index c, const double* x) {
+    const auto moved = moved_.view();
+    const auto colour = colour_.view();
+    const auto size = sums_.scalar(0);
+    ex_.for_each(
+        n_, KRILU_FN(Index j) { moved[j] = colour[j] == c ? x[j] + distance(x[j], size()) : x[j]; });
+  }
+  void take_difference(Index c, const double* x, const double* F) {
+    const auto there = there_.view(), values = values_.view();
+    const auto column = column_.view();
+    const Offset first = first_[std::size_t(c)], last = first_[std::size_t(c) + 1];
+    const Offset* const entry = entry_.data() + first;
+    const Index* const row = row_.data() + first;
+    const auto size = sums_.scalar(0);
+    ex_.for_each(
+        std::size_t(last - first), KRILU_FN(Index e) {
+          const Offset k = entry[e];
+          const Index i = row[e];
+          values[k] = (there[i] - F[i]) / distance(x[column[k]], size());
+        });
+  }
+  /// moved = x + h v, h = sqrt(rounding) (1 + |x|) / |v|, both in the root mean square.
+  void along(const double* v) {
+    const auto moved = moved_.view();
+    const auto size = sums_.scalar(0), h = sums_.scalar(1);
+    const auto n = double(n_);
+    const double* const x = x_;
+    ex_.reduce(
+        n_, KRILU_FN(Index i) { return v[i] * v[i]; },
+        KRILU_FN(double sum) { h() = sum > 0 ? root_of_rounding * (1 + size()) / std::sqrt(sum / n) : 1.0; });
+    ex_.for_each(
+        n_, KRILU_FN(Index i) { moved[i] = x[i] + h() * v[i]; });
+  }
+  void difference_along(double* y) {
+    const auto there = there_.view();
+    const auto h = sums_.scalar(1);
+    const double* const F = F_;
+    ex_.for_each(
+        n_, KRILU_FN(Index i) { y[i] = (there[i] - F[i]) / h(); });
+  }
+
+ private:
+  Space ex_;
+  const Equations& equations_;
+  std::size_t n_;
+  exec::Array<double> values_;  // of the Jacobian, as pattern() has them
+  exec::Array<double> sums_;
+  Index colours_ = 0;
+  exec::Array<Index> colour_, column_;  // of each unknown; of each entry
+  std::vector<Offset> first_;           // colours + 1: of the next two
+  exec::Array<Offset> entry_;           // by colour of their column
+  exec::Array<Index> row_;              // of those
+  exec::Array<double> moved_, there_;
+  const double* x_ = nullptr;
+  const double* F_ = nullptr;
+};
+
+}  // namespace krilu::newton
