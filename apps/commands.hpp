@@ -12,6 +12,7 @@ using Run = std::function<int()>;
 Run add_solve(CLI::App& app);
 Run add_info(CLI::App& app);
 Run add_compare(CLI::App& app);
+Run add_grid(CLI::App& app);
 Run add_bench(CLI::App& app);
 
 }  // namespace krilu::app

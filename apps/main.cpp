@@ -65,10 +65,11 @@ int explain_usage(const CLI::App& app, const CLI::ParseError& error) {
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "krilu solves the large sparse linear systems of CFD.\n\n"
+      "krilu solves the large sparse linear and nonlinear systems of CFD.\n\n"
       "  krilu solve A.mtx                            solve, and show how it converged\n"
       "  krilu info A.mtx                             what kind of matrix it is\n"
       "  krilu compare A.mtx --precond none,dilu      residual curves side by side\n"
+      "  krilu grid --shape naca:0012 --plot g.png    an elliptic grid round a curve\n"
       "  krilu bench dilu-paper                       a paper's measurements, repeated\n",
       "krilu");
   app.formatter(std::make_shared<NarrowFormatter>());
@@ -83,6 +84,7 @@ int main(int argc, char** argv) {
   add(krilu::app::add_solve);
   add(krilu::app::add_info);
   add(krilu::app::add_compare);
+  add(krilu::app::add_grid);
   add(krilu::app::add_bench);
 
   try {

@@ -3,41 +3,15 @@
 // as it goes, so what it is compared with must do so too.
 #include <petscmat.h>
 
-#include <type_traits>
-
 #include "factorisation.hpp"
-#include "krilu/error.hpp"
+#include "petsc_tools.hpp"
 
 namespace krilu::bench {
 namespace {
 
-static_assert(sizeof(PetscInt) == sizeof(Index), "this needs a PETSc with 32-bit indices");
-static_assert(std::is_same_v<PetscScalar, double>, "this needs a PETSc with real double scalars");
-
-void check(PetscErrorCode code) {
-  if (code == 0) return;
-  const char* text = nullptr;
-  PetscErrorMessage(code, &text, nullptr);
-  throw Error(std::string("PETSc: ") + (text ? text : "error"));
-}
-
-/// Begun when it is first needed; ends with the process.
-void begin_petsc() {
-  static const bool begun = [] {
-    check(PetscInitializeNoArguments());
-    check(PetscPushErrorHandler(PetscReturnErrorHandler, nullptr));
-    std::atexit([] { PetscFinalize(); });
-    return true;
-  }();
-  (void)begun;
-}
-
 struct PetscIluk : PeerFactorisation {
   PetscIluk(const CsrMatrix& a, int level, std::int64_t expected) {
-    begin_petsc();
-    PetscInt major = 0, minor = 0, subminor = 0;
-    check(PetscGetVersionNumber(&major, &minor, &subminor, nullptr));
-    version = std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(subminor);
+    version = begin_petsc();
     // PETSc wants pointers to arrays that may be written, yet only reads these.
     check(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, a.rows, a.cols, const_cast<Offset*>(a.offsets.data()),
                                     const_cast<Index*>(a.columns.data()), const_cast<double*>(a.values.data()), &mat));

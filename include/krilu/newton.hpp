@@ -62,7 +62,7 @@ struct NewtonStep {
 
 /// Seconds of wall time by part.
 struct NewtonSeconds {
-  double analyse = 0;   // pattern, colouring, storage; once
+  double analyse = 0;   // pattern, colouring, storage; in the first solve's
   double residual = 0;  // evaluations of F, those of finite differences apart
   double jacobian = 0;  // assembly
   double factor = 0;    // forming preconditioners

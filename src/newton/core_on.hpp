@@ -52,7 +52,7 @@ class CoreOn final : public Core {
     if (jacobian_ == "matrix-free" && matrix_is_own_) f_.prepare_products();
     // On the host f_ holds the values; elsewhere they pass through here.
     pattern_.values = std::is_same_v<Space, exec::Host> ? Buffer<double>() : Buffer<double>(std::size_t(a.nnz()));
-    seconds_.analyse = timer.seconds();
+    analyse_seconds_ = timer.seconds();
   }
 
   NewtonResult solve(std::span<double> x, double rtol, double atol, const Progress& progress) override;
@@ -135,6 +135,7 @@ class CoreOn final : public Core {
   std::string jacobian_;
   bool matrix_is_own_ = false;
   NewtonSeconds seconds_;
+  double analyse_seconds_ = 0;  // until a solve has reported them
   int evaluations_ = 0, linear_failures_ = 0;
 };
 
@@ -161,8 +162,7 @@ void CoreOn<Space>::solve_linear(double eta, NewtonStep& step) {
 template <class Space>
 NewtonResult CoreOn<Space>::solve(std::span<double> x, double rtol, double atol, const Progress& progress) {
   const solver::Timer timer;
-  const double analyse = seconds_.analyse;
-  seconds_ = {.analyse = analyse};
+  seconds_ = {.analyse = std::exchange(analyse_seconds_, 0.0)};
   linear_failures_ = 0;
   evaluations_ = 0;
   ex_.copy_in(x_, x.data(), n_);

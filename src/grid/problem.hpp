@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// One size of a grid: its start, its control terms and its equations, ready for Newton's method.
+#pragma once
+
+#include <vector>
+
+#include "grid/control.hpp"
+#include "grid/curve.hpp"
+#include "grid/poisson.hpp"
+#include "grid/transfinite.hpp"
+#include "krilu/grid.hpp"
+
+namespace krilu::grid {
+
+struct Level {
+  GridOptions options;  // around, outward and wall_spacing are this level's
+  Index cells = 0;      // of the wall
+  double fading = 0;    // of spacing's control, a line
+};
+/// The grid that the options ask for.
+Level finest_level(const GridOptions& options);
+
+/// Views inside point into it: it stays where it is.
+class Problem {
+ public:
+  Problem(const Level& level, const Curve& curve);
+  explicit Problem(const GridOptions& options)
+      : Problem(finest_level(options), curve_by_name(options.shape, options.trailing_edge)) {}
+  Problem(const Problem&) = delete;
+  Problem& operator=(const Problem&) = delete;
+
+  /// From the nodes of `grid`, with the control terms as they are now, into `grid`.
+  NewtonResult solve(double rtol, double atol);
+
+  /// With the control terms that the last solve had, or those that there were to begin with.
+  const Equations& equations() const { return equations_; }
+
+  Start start;
+  Grid grid;
+  Control control;
+  double start_residual = 0;  // ||F|| of the start
+
+ private:
+  void show_control();
+
+  bool mirrored_;
+  std::vector<double> scale_, x_;
+  RowEquations<PoissonRows> equations_;
+  NewtonSolver newton_;
+};
+
+}  // namespace krilu::grid
