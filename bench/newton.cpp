@@ -68,7 +68,7 @@ Json bench(const Arguments& a, const std::string& topology, const std::string& s
     throw Error("a size is NIxNJ, as in 257x129, not " + size);
   const grid::Problem problem(g);
   const Equations& equations = problem.equations();
-  const std::vector<double> start = grid::unknowns_of(problem.start.grid);
+  const std::vector<double> start = grid::unknowns_of(problem.plane);
 
   const std::unique_ptr<PeerNewton> peer = petsc_newton(equations, 0, 30);
   NewtonSolver newton(equations, options_of("eisenstat-walker-2", a.rtol));

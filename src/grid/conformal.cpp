@@ -52,6 +52,7 @@ Complex ConformalMap::to_zeta(Complex z, Complex near) const {
   }
   const Complex y = z - centre;
   Complex root = std::sqrt(y - focus) * std::sqrt(y + focus);
+  if (std::abs(y - focus) < 1e-13 * std::abs(focus)) root = 0;  // an edge that is the focus, but for rounding
   // The larger of the two without cancellation; their product is focus^2.
   if (std::abs(y + root) < std::abs(y - root)) root = -root;
   const Complex large = y + root, small = focus * focus / large;
@@ -79,7 +80,7 @@ Index nose_of(const std::vector<Point>& wall) {
   return Index(nose);
 }
 
-ConformalMap ellipse_of(const std::vector<Point>& wall) {
+ConformalMap ellipse_of(const std::vector<Point>& wall, bool sharp) {
   const Complex tail = complex_of(wall[0]), nose = complex_of(wall[size_t(nose_of(wall))]);
   const double half = 0.5 * std::abs(tail - nose);
   const Complex forwards = (nose - tail) / (2 * half);
@@ -88,7 +89,8 @@ ConformalMap ellipse_of(const std::vector<Point>& wall) {
     const double r = end_radius(wall, end, inwards, 2 * half);
     return half - std::sqrt(std::max(0.0, half * half - half * r));
   };
-  const Complex first = tail + inset(tail, forwards) * forwards, second = nose - inset(nose, -forwards) * forwards;
+  const Complex first = sharp ? tail : tail + inset(tail, forwards) * forwards,
+                second = nose - inset(nose, -forwards) * forwards;
   return {ConformalMap::Kind::ellipse, 0.5 * (first + second), 0.5 * (first - second)};
 }
 

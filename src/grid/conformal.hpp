@@ -6,6 +6,7 @@
 #pragma once
 
 #include <complex>
+#include <numbers>
 #include <vector>
 
 #include "krilu/grid.hpp"
@@ -29,13 +30,15 @@ struct ConformalMap {
   Complex to_z(Complex zeta) const;
   /// |dz / d zeta|.
   double stretch(Complex zeta) const;
+  /// What zeta gains on the way round an O grid.
+  Point turn() const { return kind == Kind::ellipse ? Point{2 * std::numbers::pi, 0} : Point{}; }
   /// The point of all that map to z which is nearest to `near`.
   Complex to_zeta(Complex z, Complex near) const;
 };
 
-/// Foci stand inside the body, where an ellipse with its ends' curvature has them. `wall` begins at the trailing edge
-/// and ends there.
-ConformalMap ellipse_of(const std::vector<Point>& wall);
+/// Foci stand inside the body, where an ellipse with its ends' curvature has them; one of them at the trailing edge
+/// where that is sharp, so that it opens to nearly a straight angle. `wall` begins at the trailing edge and ends there.
+ConformalMap ellipse_of(const std::vector<Point>& wall, bool sharp);
 /// The focus stands inside the nose, the point farthest from the trailing edge.
 ConformalMap parabola_of(const std::vector<Point>& wall);
 

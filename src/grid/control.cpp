@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdlib>
 #include <limits>
 #include <numbers>
 #include <utility>
@@ -18,10 +17,10 @@ namespace {
 
 using std::size_t;
 
-constexpr double least_reach = 0.05;  // of p, in the mapped plane, where a body is about one long
-constexpr double spread = 4;          // reach of a wall's own phi, in lengths over which its spacing changes by itself
-static const double held_reach = getenv("HELD") ? atof(getenv("HELD")) : 0.3;
-constexpr double most = 1.8;  // of phi and psi: from 2 on central differences are no longer monotone
+constexpr double least_reach = 0.05;   // of p, in the mapped plane, where a body is about one long
+constexpr double least_factor = 0.03;  // of changes
+constexpr double spread = 4;           // reach of a wall's own phi, in lengths over which its spacing changes by itself
+constexpr double most = 1.8;           // of phi and psi: from 2 on central differences are no longer monotone
 
 Point operator-(const Point& a, const Point& b) { return {a.x - b.x, a.y - b.y}; }
 double dot(const Point& a, const Point& b) { return a.x * b.x + a.y * b.y; }
@@ -42,6 +41,10 @@ class Row {
     const Index n = g.ni - 1;
     const Complex zeta = start_.zeta[first_ + size_t((i + n) % n)];
     return i < 0 ? zeta - 2 * std::numbers::pi : i >= n ? zeta + 2 * std::numbers::pi : zeta;
+  }
+  /// Of both sides at i.
+  double length_of(Index i) const {
+    return std::abs((*this)(i) - (*this)(i - 1)) + std::abs((*this)(i + 1) - (*this)(i));
   }
 
  private:
@@ -82,11 +85,11 @@ void smooth_along(std::vector<double>& v, size_t n, size_t m, bool periodic) {
 
 Control::Control(const Start& start, const std::string& method, double fading)
     : method_(method),
+      map_(start.map),
       fading_(fading),
       periodic_(start.grid.topology == Grid::Topology::O),
       mirrored_(mirrors_itself(start.grid)),
       lines_(start.grid.nj - 2),
-      spacing_(start.spacing),
       counted_(counted_at_wall(start.grid)) {
   const Grid& grid = start.grid;
   const Index begin = periodic_ ? 0 : 1, n = grid.ni - 1 - begin;
@@ -95,44 +98,44 @@ Control::Control(const Start& start, const std::string& method, double fading)
   psi_.assign(size, 0);
   if (method_ == "none") return;
 
-  // Corners that a line j has to go round.
+  // Corners that a line j has to go round, in the mapped plane.
+  const Row wall(start, 0), far(start, grid.nj - 1);
   std::vector<Index> corner;
-  for (const Index c : start.corner) {
-    const Index before = c > 0 ? c - 1 : grid.ni - 2, after = c + 1 < grid.ni ? c + 1 : 1;
-    if (turning(grid.at(before, 0), grid.at(c, 0), grid.at(after, 0)) > 25) corner.push_back(c);
-  }
   std::vector<char> controlled(size_t(grid.ni), 1);
-  for (size_t k = 0; k < corner.size(); ++k) {
-    for (Index beside = -2; beside <= 2; ++beside) {
-      Index i = corner[k] + beside;
-      if (periodic_) i = (i + grid.ni - 1) % (grid.ni - 1);
+  std::vector<double> mitre(size_t(grid.ni), 1.0);
+  for (const Index c : start.corner) {
+    const Complex before = wall(c) - wall(c - 1), after = wall(c + 1) - wall(c);
+    const double turns = std::arg(after / before) * 180 / std::numbers::pi;
+    if (std::abs(turns) < 25) continue;
+    corner.push_back(c);
+    if (turns > 0) mitre[size_t(c)] = 1 / std::cos(0.5 * std::min(turns, 120.0) * std::numbers::pi / 180);
+    // Where the wall itself opens inwards spacing and angle cannot be had both, nor beside it; the corner between base
+    // and cut is so close to the next one that nothing is left to interpolate from.
+    if (turns < 0 || c == grid.wake || c == grid.ni - 1 - grid.wake) continue;
+    for (Index beside = -1; beside <= 1; ++beside) {
+      const Index i = periodic_ ? (c + beside + grid.ni - 1) % (grid.ni - 1) : c + beside;
       if (i >= 0 && i < grid.ni) controlled[size_t(i)] = 0;
     }
-    if (k + 1 == corner.size()) continue;
-    double between = 0;
-    for (Index i = corner[k]; i < corner[k + 1]; ++i) between += length(grid.at(i + 1, 0) - grid.at(i, 0));
-    if (between < 0.05)
-      for (Index i = corner[k]; i < corner[k + 1]; ++i) controlled[size_t(i)] = 0;
   }
 
   base_phi_.resize(size);
   base_psi_.resize(size);
   fade_p_.resize(size);
   column_.resize(size_t(n));
-  const Row wall(start, 0), far(start, grid.nj - 1);
   for (Index k = 0; k < n; ++k) {
     const Index i = begin + k;
     Column& c = column_[size_t(k)];
     c.i = i;
     c.controlled = controlled[size_t(i)] != 0;
-    c.spacing = start.spacing[size_t(i)];
-    c.along = 0.5 * std::abs(wall(i + 1) - wall(i - 1));
+    // In a corner that opens inwards the first line is a mitre.
+    c.spacing = start.spacing[size_t(i)] * mitre[size_t(i)];
+    c.along = 0.5 * wall.length_of(i);
     const auto zeta = [&](Index j) { return start.zeta[size_t(j) * size_t(grid.ni) + size_t(i)]; };
     c.first = std::abs(zeta(1) - zeta(0));
     c.reach = std::max({least_reach, 2 * c.along, 2 * c.first});
-    const double wall_phi = one_dimensional(wall(i - 1).real(), wall(i).real(), wall(i + 1).real());
-    const double far_phi = one_dimensional(far(i - 1).real(), far(i).real(), far(i + 1).real());
-    const double far_along = 0.5 * std::abs(far(i + 1) - far(i - 1));
+    const double wall_phi = one_dimensional(0, std::abs(wall(i) - wall(i - 1)), wall.length_of(i));
+    const double far_phi = one_dimensional(0, std::abs(far(i) - far(i - 1)), far.length_of(i));
+    const double far_along = 0.5 * far.length_of(i);
     double lean = 0;  // of the line where p is 1, times `along`
     for (Index j = 1; j <= lines_; ++j) {
       const auto node = size_t(j - 1) * size_t(n) + size_t(k);
@@ -154,45 +157,12 @@ Control::Control(const Start& start, const std::string& method, double fading)
   }
   smooth_along(base_phi_, size_t(n), size_t(lines_), periodic_);
   smooth_along(base_psi_, size_t(n), size_t(lines_), periodic_);
-  hold_sharp_corners(start, corner);
   for (Column& c : column_) {
     const auto k = size_t(&c - column_.data());
     c.phi = base_phi_[k];
     c.psi = base_psi_[k];
   }
   assemble();
-}
-
-void Control::hold_sharp_corners(const Start& start, const std::vector<Index>& corner) {
-  const Grid& grid = start.grid;
-  const auto n = Index(column_.size());
-  const auto node = [&](Index i, Index j) -> const Point& {
-    return grid.at(periodic_ ? (i + grid.ni - 1) % (grid.ni - 1) : i, j);
-  };
-  std::vector<double> part(size_t(n), 0);
-  for (const Index c : corner) {
-    if (c <= 0 && !periodic_) continue;
-    if (turning(node(c - 1, 0), node(c, 0), node(c + 1, 0)) < 120) continue;
-    for (Index beside = -3; beside <= 3; ++beside) {
-      const Index k = periodic_ ? (c + beside + n) % n : c + beside - 1;
-      if (k >= 0 && k < n) part[size_t(k)] = std::max(part[size_t(k)], 1 - 0.25 * std::abs(beside));
-    }
-  }
-  for (Index k = 0; k < n; ++k) {
-    if (part[size_t(k)] == 0) continue;
-    const Index i = column_[size_t(k)].i;
-    for (Index j = 1; j <= lines_; ++j) {
-      const Point w = node(i - 1, j), e = node(i + 1, j), m = node(i, j), s = node(i, j - 1), t = node(i, j + 1);
-      const Point ne = node(i + 1, j + 1), nw = node(i - 1, j + 1), se = node(i + 1, j - 1), sw = node(i - 1, j - 1);
-      const auto [phi, psi] = terms_for(w, e, m, s, t, ne, nw, se, sw);
-      const auto at = size_t(j - 1) * size_t(n) + size_t(k);
-      const size_t zeta = size_t(j) * size_t(grid.ni) + size_t(i);
-      const double up = std::abs(start.zeta[zeta] - start.zeta[size_t(i)]) / held_reach;
-      const double here = part[size_t(k)] * std::exp(-up * up);
-      base_phi_[at] += here * (phi - base_phi_[at]);
-      base_psi_[at] += here * (psi - base_psi_[at]);
-    }
-  }
 }
 
 Control::Deviation Control::deviation(const Grid& grid) const {
@@ -207,15 +177,20 @@ Control::Deviation Control::deviation(const Grid& grid) const {
 }
 
 double Control::Relaxation::of(double change) {
-  factor = change * before < 0 ? std::max(0.1, 0.5 * factor) : std::min(1.0, 1.3 * factor);
+  factor = change * before < 0 ? std::max(least_factor, 0.5 * factor) : std::min(1.0, 1.2 * factor);
   before = change;
   return factor * change;
 }
 
-void Control::update(const Grid& grid) {
+void Control::calm() {
+  for (Column& c : column_)
+    for (Relaxation* r : {&c.for_p, &c.for_q}) r->factor = std::max(least_factor, 0.5 * r->factor);
+}
+
+void Control::update(const Grid& grid, const Grid& plane) {
   if (method_ == "none") return;
   const std::vector<std::pair<double, double>> change =
-      method_ == "sorenson" ? by_equations(grid) : by_deviations(grid);
+      method_ == "sorenson" ? by_equations(grid, plane) : by_deviations(grid);
   for (size_t k = 0; k < column_.size(); ++k) {
     Column& c = column_[k];
     const double most_p = c.along * c.stiffness, most_q = fading_;  // 45 degrees, and a factor of e
@@ -237,31 +212,31 @@ std::vector<std::pair<double, double>> Control::by_deviations(const Grid& grid) 
   return change;
 }
 
-std::vector<std::pair<double, double>> Control::by_equations(const Grid& grid) const {
-  // Where the first line is wanted, and where nothing is wanted, is; with one more node beyond both ends.
+std::vector<std::pair<double, double>> Control::by_equations(const Grid& grid, const Grid& plane) const {
   const Index n = grid.ni, last = periodic_ ? n - 1 : n;
-  const auto node = [&](Index i, Index j) -> const Point& {
-    return grid.at(periodic_ ? (i + last) % last : std::clamp(i, Index(0), Index(n - 1)), j);
+  const Point turn = map_.turn();
+  const auto inside = [&](Index i) { return periodic_ ? (i + last) % last : std::clamp(i, Index(0), Index(n - 1)); };
+  const auto turned = [&](Point p, Index i) {
+    const double gained = !periodic_ ? 0 : i < 0 ? -1 : i >= last ? 1 : 0;
+    return Point{p.x + gained * turn.x, p.y + gained * turn.y};
   };
-  std::vector<Point> wanted(size_t(n) + 2);
-  for (Index i = -1; i <= n; ++i) {
-    const Point before = node(i - 1, 0), here = node(i, 0), after = node(i + 1, 0);
-    const double h = std::hypot(after.x - before.x, after.y - before.y);
-    const double s = spacing_[size_t(periodic_ ? (i + last) % last : std::clamp(i, Index(0), Index(n - 1)))];
-    wanted[size_t(i + 1)] = {here.x - s * (after.y - before.y) / h, here.y + s * (after.x - before.x) / h};
+  const auto node = [&](Index i, Index j) { return turned(plane.at(inside(i), j), i); };
+  // The first line where it is wanted, or, where nothing is wanted, as it is.
+  std::vector<Point> wanted(grid.node.begin(), grid.node.begin() + n);
+  for (Index i = 0; i < n; ++i) wanted[size_t(i)] = plane.at(i, 1);
+  for (const Column& c : column_) {
+    if (!c.controlled) continue;
+    const Point before = grid.at(inside(c.i - 1), 0), here = grid.at(c.i, 0), after = grid.at(inside(c.i + 1), 0);
+    const Point along = after - before;
+    const double factor = c.spacing / length(along);
+    const Complex there(here.x - factor * along.y, here.y + factor * along.x);
+    wanted[size_t(c.i)] = point_of(map_.to_zeta(there, complex_of(wanted[size_t(c.i)])));
   }
-  for (const Column& c : column_)
-    if (!c.controlled) wanted[size_t(c.i) + 1] = node(c.i, 1);
-  if (periodic_) {
-    wanted[0] = wanted[size_t(last)];
-    wanted[size_t(last) + 1] = wanted[1];
-  }
+  const auto first = [&](Index i) { return turned(wanted[size_t(inside(i))], i); };
   std::vector<std::pair<double, double>> change;
   for (const Column& c : column_) {
-    const Point &w = wanted[size_t(c.i)], &m = wanted[size_t(c.i) + 1], &e = wanted[size_t(c.i) + 2];
-    const Point &s = node(c.i, 0), &t = node(c.i, 2), &ne = node(c.i + 1, 2), &nw = node(c.i - 1, 2);
-    const Point &se = node(c.i + 1, 0), &sw = node(c.i - 1, 0);
-    const auto [phi, psi] = terms_for(w, e, m, s, t, ne, nw, se, sw);
+    const auto [phi, psi] = terms_for(first(c.i - 1), first(c.i + 1), first(c.i), node(c.i, 0), node(c.i, 2),
+                                      node(c.i + 1, 2), node(c.i - 1, 2), node(c.i + 1, 0), node(c.i - 1, 0));
     // That asks for 2 h u / s more where a line leans by u, and for 2 u less where the spacing is 1 + u times what it
     // should be.
     change.emplace_back((phi - c.phi - c.p) / (1 + 2 / (c.first * c.stiffness)),

@@ -47,8 +47,11 @@ class Control {
   };
   Deviation deviation(const Grid& grid) const;
 
-  /// p and q from a grid that solves the equations, nearly.
-  void update(const Grid& grid);
+  /// p and q from a grid that solves the equations, nearly; `plane` is the same in the mapped plane.
+  void update(const Grid& grid, const Grid& plane);
+
+  /// Makes the next updates half as large.
+  void calm();
 
   /// p and q from those of a grid with half as many cells either way, whose b was twice this one's.
   void take(const Control& coarser);
@@ -73,18 +76,17 @@ class Control {
   };
 
   /// Changes of p and q by either rule.
-  std::vector<std::pair<double, double>> by_equations(const Grid& grid) const;
+  std::vector<std::pair<double, double>> by_equations(const Grid& grid, const Grid& plane) const;
   std::vector<std::pair<double, double>> by_deviations(const Grid& grid) const;
-  void hold_sharp_corners(const Start& start, const std::vector<Index>& corner);
   void fill();
   void mirror();
   void assemble();
 
   std::string method_;
+  ConformalMap map_;
   double fading_;
   bool periodic_, mirrored_;
   Index lines_;
-  std::vector<double> spacing_;  // wanted, of each i
   std::vector<Column> column_;
   std::vector<double> base_phi_, base_psi_, fade_p_;
   std::vector<double> phi_, psi_;

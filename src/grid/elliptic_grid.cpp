@@ -71,25 +71,20 @@ std::vector<Level> levels_of(const GridOptions& options) {
   return levels;
 }
 
-/// The finer grid's nodes: its start, displaced in the mapped plane as those of the coarser grid were.
+/// The finer grid: its start, displaced in the mapped plane as the coarser one was.
 void take_displacements(const Problem& coarse, Problem& fine) {
   const Index ni = coarse.grid.ni, nj = coarse.grid.nj;
-  std::vector<Complex> moved(coarse.start.zeta.size());
-  for (size_t k = 0; k < moved.size(); ++k) {
-    const Complex from = coarse.start.zeta[k];
-    moved[k] = coarse.start.map.to_zeta(complex_of(coarse.grid.node[k]), from) - from;
-  }
-  const auto at = [&](Index i, Index j) { return moved[size_t(j) * size_t(ni) + size_t(i)]; };
-  const bool o = fine.grid.topology == Grid::Topology::O;
+  const auto moved = [&](Index i, Index j) {
+    const auto k = size_t(j) * size_t(ni) + size_t(i);
+    return complex_of(coarse.plane.node[k]) - coarse.start.zeta[k];
+  };
   for (Index j = 1; j + 1 < fine.grid.nj; ++j)
-    for (Index i = o ? 0 : 1; i + 1 < fine.grid.ni; ++i) {
+    for (Index i = 0; i < fine.grid.ni; ++i) {
       const Index i0 = i / 2, i1 = (i + 1) / 2, j0 = j / 2, j1 = std::min((j + 1) / 2, nj - 1);
-      const Complex by = 0.25 * (at(i0, j0) + at(i1, j0) + at(i0, j1) + at(i1, j1));
-      const Complex zeta = fine.start.zeta[size_t(j) * size_t(fine.grid.ni) + size_t(i)];
-      fine.grid.at(i, j) = point_of(fine.start.map.to_z(zeta + by));
+      const Complex by = 0.25 * (moved(i0, j0) + moved(i1, j0) + moved(i0, j1) + moved(i1, j1));
+      fine.plane.at(i, j) = point_of(fine.start.zeta[size_t(j) * size_t(fine.grid.ni) + size_t(i)] + by);
     }
-  if (o)
-    for (Index j = 0; j < fine.grid.nj; ++j) fine.grid.at(fine.grid.ni - 1, j) = fine.grid.at(0, j);
+  fine.show_plane();
 }
 
 void add(NewtonSeconds& sum, const NewtonSeconds& s) {
@@ -111,7 +106,7 @@ class Generator {
     const Curve curve = curve_by_name(options_.shape, options_.trailing_edge);
     const std::vector<Level> levels = levels_of(options_);
     std::unique_ptr<Problem> problem;
-    for (size_t k = levels.size(); k-- > 0 && !interrupted_;) {
+    for (size_t k = levels.size(); k-- > 0;) {
       std::unique_ptr<Problem> finer = make(levels[k], curve, k == 0);
       if (!finer) continue;
       if (problem) {
@@ -137,8 +132,8 @@ class Generator {
   }
 
   /// One solve and what it did. False where the user ends it.
-  bool step(Problem& p, double rtol, double atol) {
-    const NewtonResult r = p.solve(rtol, atol);
+  bool step(Problem& p, double rtol, double atol, bool impatient = false) {
+    const NewtonResult r = p.solve(rtol, atol, impatient);
     add(result_.seconds, r.seconds);
     result_.device = r.device;
     last_ = r;
@@ -153,28 +148,44 @@ class Generator {
     return std::max(d.spacing / spacing, d.angle / angle);
   }
 
-  /// Updates and solves until spacing and angle are met, no longer come nearer, or updates end.
+  /// Updates and solves until spacing and angle are met, no longer come nearer, or updates end: then back to the best.
   void adjust(Problem& p, double spacing, double angle, int most) {
-    double best = worst(deviation_, spacing, angle);
-    for (int since = 0; best > 1 && since < 8 && most > 0 && update_ < options_.max_updates; --most) {
-      p.control.update(p.grid);
+    const auto score = [&] { return worst(deviation_, spacing, angle) + (first_fold(p.grid) ? 1000 : 0); };
+    double best = score();
+    Control control = p.control;
+    Grid plane = p.plane;
+    for (int since = 0; best > 1 && since < 15 && most > 0 && update_ < options_.max_updates; --most) {
+      p.control.update(p.grid, p.plane);
       ++update_;
-      if (!step(p, 0.1, 1e-3 * options_.tolerance * p.start_residual)) return;
-      const double now = worst(deviation_, spacing, angle);
+      const bool go_on = step(p, 0.1, 1e-3 * options_.tolerance * p.start_residual, true);
+      const double now = score();
       since = now < 0.95 * best ? 0 : since + 1;
-      best = std::min(best, now);
-      if (now <= 1) return;
+      if (now < best) {
+        best = now;
+        control = p.control;
+        plane = p.plane;
+      } else if (last_.status != Status::converged) {
+        control.calm();
+        p.control = control;
+        p.plane = plane;
+        p.show_plane();
+      }
+      if (!go_on) break;
     }
+    p.control = std::move(control);
+    p.plane = std::move(plane);
+    p.show_plane();
+    deviation_ = p.control.deviation(p.grid);
   }
 
   void coarse(Problem& p) {
-    if (!step(p, 0.02, 0) || options_.control == "none") return;
+    if (interrupted_ || !step(p, 0.02, 0) || options_.control == "none") return;
     adjust(p, 0.03, 3, 15);
   }
 
   void finest(Problem& p) {
     const double atol = options_.tolerance * p.start_residual;
-    if (step(p, 0.02, atol) && options_.control != "none")
+    if (!interrupted_ && step(p, 0.02, atol) && options_.control != "none")
       adjust(p, enough_spacing, enough_angle, options_.max_updates);
     if (!interrupted_) step(p, 0, atol);
     result_.newton = last_.history;

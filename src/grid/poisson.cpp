@@ -27,10 +27,12 @@ size_t inner_nodes(const Grid& grid) {
 
 }  // namespace
 
-std::vector<double> row_scale(const Grid& grid) {
+std::vector<double> row_scale(const Grid& grid, const Point& turn) {
   std::vector<double> scale(inner_nodes(grid));
   for_inner(grid, [&](Index i, Index j, size_t k) {
-    const Point &w = grid.at(i > 0 ? i - 1 : grid.ni - 2, j), &e = grid.at(i + 1, j);
+    Point w = grid.at(i > 0 ? i - 1 : grid.ni - 2, j);
+    if (i == 0) w = {w.x - turn.x, w.y - turn.y};
+    const Point& e = grid.at(i + 1, j);
     const Point &s = grid.at(i, j - 1), &n = grid.at(i, j + 1);
     const double x_x = 0.5 * (e.x - w.x), y_x = 0.5 * (e.y - w.y), x_e = 0.5 * (n.x - s.x), y_e = 0.5 * (n.y - s.y);
     const double sides = x_x * x_x + y_x * y_x + x_e * x_e + y_e * y_e;
@@ -48,10 +50,11 @@ std::vector<double> unknowns_of(const Grid& grid) {
   return x;
 }
 
-void set_unknowns(const std::vector<double>& x, Grid& grid) {
+void set_unknowns(const std::vector<double>& x, Grid& grid, const Point& turn) {
   for_inner(grid, [&](Index i, Index j, size_t k) { grid.at(i, j) = {x[2 * k], x[2 * k + 1]}; });
   if (grid.topology == Grid::Topology::O)
-    for (Index j = 0; j < grid.nj; ++j) grid.at(grid.ni - 1, j) = grid.at(0, j);
+    for (Index j = 1; j + 1 < grid.nj; ++j)
+      grid.at(grid.ni - 1, j) = {grid.at(0, j).x + turn.x, grid.at(0, j).y + turn.y};
 }
 
 }  // namespace krilu::grid

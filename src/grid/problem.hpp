@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One size of a grid: its start, its control terms and its equations, ready for Newton's method.
+// One size of a grid: its start, its control terms and its equations, ready for Newton's method. The equations do not
+// change where the plane is mapped conformally, and are solved in the mapped plane of the start, where the grid is
+// nearly a rectangle.
 #pragma once
 
 #include <vector>
@@ -29,14 +31,18 @@ class Problem {
   Problem(const Problem&) = delete;
   Problem& operator=(const Problem&) = delete;
 
-  /// From the nodes of `grid`, with the control terms as they are now, into `grid`.
-  NewtonResult solve(double rtol, double atol);
+  /// From the nodes of `plane`, with the control terms as they are now, into `plane` and `grid`. An impatient solve
+  /// ends where it takes so long that the control terms must be wrong.
+  NewtonResult solve(double rtol, double atol, bool impatient);
+  /// The grid from its image.
+  void show_plane();
 
-  /// With the control terms that the last solve had, or those that there were to begin with.
+  /// With the control terms of the last solve, or those that there were to begin with; unknowns are those of `plane`.
   const Equations& equations() const { return equations_; }
 
   Start start;
   Grid grid;
+  Grid plane;  // its image in the mapped plane
   Control control;
   double start_residual = 0;  // ||F|| of the start
 
@@ -44,6 +50,7 @@ class Problem {
   void show_control();
 
   bool mirrored_;
+  std::vector<Point> fixed_;  // the start's image
   std::vector<double> scale_, x_;
   RowEquations<PoissonRows> equations_;
   NewtonSolver newton_;

@@ -34,7 +34,10 @@ std::pair<Point, Point> along(const Grid& grid, Index i, Index j) {
 /// The least of the areas of the parallelograms at the corners of cell (i, j).
 double least_jacobian(const Grid& grid, Index i, Index j) {
   const Point &a = grid.at(i, j), &b = grid.at(i + 1, j), &c = grid.at(i + 1, j + 1), &d = grid.at(i, j + 1);
-  return std::min({cross(b - a, d - a), cross(c - b, a - b), cross(d - c, b - c), cross(a - d, c - d)});
+  double least = std::numeric_limits<double>::infinity();
+  for (const double area : {cross(b - a, d - a), cross(c - b, a - b), cross(d - c, b - c), cross(a - d, c - d)})
+    least = std::isnan(area) ? -std::numeric_limits<double>::infinity() : std::min(least, area);
+  return least;
 }
 
 }  // namespace
@@ -57,6 +60,8 @@ std::vector<char> counted_at_wall(const Grid& grid) {
     counted[size_t(begin + c)] = 0;
     if (c == 0) counted[size_t(end)] = 0;
   };
+  if (grid.wake > 0)  // the cut makes a corner even of a round trailing edge
+    for (Index beside = -2; beside <= 2; ++beside) leave_out(beside);
   for (size_t k = 0; k < corner.size(); ++k) {
     for (Index beside = -2; beside <= 2; ++beside) leave_out(corner[k] + beside);
     const Index next = k + 1 < corner.size() ? corner[k + 1] : corner[0] + cells;
@@ -65,6 +70,8 @@ std::vector<char> counted_at_wall(const Grid& grid) {
     if (between < 0.05)
       for (Index c = corner[k]; c < next; ++c) leave_out(c);
   }
+  if (std::find(counted.begin(), counted.end(), 1) == counted.end())  // a grid so coarse that it is all corners
+    std::fill(counted.begin() + begin, counted.begin() + end + 1, char(1));
   return counted;
 }
 
@@ -152,7 +159,6 @@ GridQuality quality_of(const Grid& grid, double wall_spacing) {
     q.least_wall_spacing = std::min(q.least_wall_spacing, l.spacing);
     q.largest_wall_spacing = std::max(q.largest_wall_spacing, l.spacing);
   }
-  if (q.largest_wall_spacing == 0) q.least_wall_spacing = 0;  // no node counts
 
   for (Index i = 0; i < grid.ni; ++i)
     for (Index j = 1; j + 1 < grid.nj; ++j) {

@@ -12,7 +12,8 @@ namespace krilu::grid {
 
 /// Of each i, whether spacing and angle are asked for at node (i, 0). Not on the cut of a C grid; not at corners, which
 /// turn by more than 25 degrees, and the two nodes on either side of each; and not between two corners less than a
-/// twentieth of a chord apart along the wall, such as those of a trailing edge's base.
+/// twentieth of a chord apart along the wall, such as those of a trailing edge's base. Where that leaves none, all
+/// count.
 std::vector<char> counted_at_wall(const Grid& grid);
 
 /// At the wall's node i: the first spacing, and by how many degrees the line leans towards growing i off the

@@ -160,13 +160,11 @@ void lean_at_edge(Start& start, const std::vector<Complex>& wall) {
 
 void start_o(const WallPoints& wall, const GridOptions& options, Start& start) {
   const size_t n = wall.point.size() - 1;
-  start.map = ellipse_of(wall.point);
+  const bool sharp = !wall.corner.empty() && wall.corner.front() == 0;
+  start.map = ellipse_of(wall.point, sharp);
   // Of points on the lower side there is no doubt.
   std::vector<Complex> from = follow(start.map, wall.point, Index(n / 4), {0.5 * pi, 1});
-  // The trailing edge stands beyond the focus, which the next nodes of cambered sections may seem to pass on its other
-  // side: both its images are the outer one.
-  from[n] = start.map.to_zeta(complex_of(wall.point[n]), {2 * pi, 10});
-  from[0] = from[n] - 2 * pi;
+  from[0] = from[n] - 2 * pi;  // where a sharp edge is the focus both signs of zero came out
   const std::vector<double> place = places_on_circle(from);
   std::vector<Point> far(n + 1);
   std::vector<Complex> to(n + 1);
@@ -179,7 +177,7 @@ void start_o(const WallPoints& wall, const GridOptions& options, Start& start) {
   start.corner = wall.corner;
   if (!start.corner.empty() && start.corner.front() == 0) start.corner.push_back(Index(n));
   place_nodes(start, wall.point, from, far, to, 1);
-  if (!wall.corner.empty() && wall.corner.front() == 0) lean_at_edge(start, from);
+  if (sharp) lean_at_edge(start, from);
   for (Index j = 0; j < options.outward; ++j) start.grid.at(Index(n), j) = start.grid.at(0, j);
 }
 
@@ -219,8 +217,9 @@ void start_c(const WallPoints& wall, const GridOptions& options, Start& start) {
         options.wall_spacing * (1 + grown) / (1 + grown * std::min(1.0, options.wall_spacing / widest));
   }
   for (size_t i = 0; i < wall.point.size(); ++i) inner[wake + i] = wall.point[i];
-  for (const Index c : wall.corner) start.corner.push_back(c + grid.wake);
-  if (!wall.corner.empty() && wall.corner.front() == 0) start.corner.push_back(Index(last - wake));
+  start.corner = {grid.wake, Index(last - wake)};  // where the cut begins
+  for (const Index c : wall.corner)
+    if (c > 0) start.corner.insert(start.corner.end() - 1, c + grid.wake);
   const auto nose = size_t(nose_of(wall.point)) + wake;
   const std::vector<Complex> from = follow(start.map, inner, Index(nose), {0, 1});
 
