@@ -11,7 +11,7 @@ namespace krilu::bench {
 namespace {
 
 struct PetscNewton : PeerNewton {
-  PetscNewton(const Equations& given, double forcing, int restart) : equations(given), pattern(given.pattern()) {
+  PetscNewton(const Equations& given, const std::string& method) : equations(given), pattern(given.pattern()) {
     version = begin_petsc();
     const PetscInt n = pattern.rows;
     check(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, n, n, pattern.offsets.data(), pattern.columns.data(),
@@ -26,12 +26,10 @@ struct PetscNewton : PeerNewton {
     KSP ksp = nullptr;
     PC pc = nullptr;
     check(SNESGetKSP(snes, &ksp));
-    check(KSPSetType(ksp, KSPGMRES));
-    check(KSPGMRESSetRestart(ksp, restart));
+    check(KSPSetType(ksp, method.c_str()));
     check(KSPGetPC(ksp, &pc));
     check(PCSetType(pc, PCILU));
-    check(SNESKSPSetUseEW(snes, forcing > 0 ? PETSC_FALSE : PETSC_TRUE));
-    if (forcing > 0) check(KSPSetTolerances(ksp, forcing, 0, PETSC_DEFAULT, 10000));
+    check(SNESKSPSetUseEW(snes, PETSC_TRUE));
     check(SNESSetFromOptions(snes));
   }
   ~PetscNewton() override {
@@ -51,7 +49,7 @@ struct PetscNewton : PeerNewton {
     check(SNESSolve(snes, nullptr, x));
     SNESConvergedReason reason;
     check(SNESGetConvergedReason(snes, &reason));
-    if (reason < 0) throw Error("PETSc's SNES did not converge: reason " + std::to_string(reason));
+    trouble = reason < 0 ? SNESConvergedReasons[reason] : "";
     PetscInt count = 0;
     check(SNESGetIterationNumber(snes, &count));
     steps = int(count);
@@ -101,8 +99,8 @@ struct PetscNewton : PeerNewton {
 
 }  // namespace
 
-std::unique_ptr<PeerNewton> petsc_newton(const Equations& equations, double forcing, int restart) {
-  return std::make_unique<PetscNewton>(equations, forcing, restart);
+std::unique_ptr<PeerNewton> petsc_newton(const Equations& equations, const std::string& method) {
+  return std::make_unique<PetscNewton>(equations, method);
 }
 
 }  // namespace krilu::bench

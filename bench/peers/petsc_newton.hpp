@@ -18,12 +18,13 @@ struct PeerNewton {
   virtual void run(std::span<double> x, double rtol) = 0;
 
   std::string version;
+  std::string trouble;                  // why the last run did not converge; empty where it did
   int steps = 0, inner_iterations = 0;  // of the last run
   std::vector<double> residuals;        // ||F|| after 0, 1, 2, ... steps
 };
 
-/// newtonls with backtracking, -snes_ksp_ew where `forcing` is 0 and else that relative tolerance, gmres with this
-/// restart, ilu with no fill: PETSc's own defaults in all else. The equations must outlive the result.
-std::unique_ptr<PeerNewton> petsc_newton(const Equations& equations, double forcing, int restart);
+/// newtonls with backtracking, -snes_ksp_ew, gmres(30) or bcgs, ilu with no fill: PETSc's own defaults in all else. The
+/// equations must outlive the result.
+std::unique_ptr<PeerNewton> petsc_newton(const Equations& equations, const std::string& method);
 
 }  // namespace krilu::bench

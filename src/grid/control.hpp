@@ -7,9 +7,8 @@
 //     [Thomas and Middlecoff 1980]; phi = -s'' / s' of the wall's nodes and of the far field's, each reaching as far as
 //     its own spacing needs to change: lines drawn together at the wall come apart again.
 //   correction: p(i) and q(i) at the wall, spacing and angle of the first line. q fades by a factor a line. p fades
-//   over
-//     a distance in the mapped plane and not over lines: thin cells are far too stiff to be turned one by one, and a
-//     line that is to leave the wall at 90 degrees must bend where cells are about square.
+//     over a distance in the mapped plane and not over lines: thin cells are far too stiff to be turned one by one, and
+//     a line that is to leave the wall at 90 degrees must bend where cells are about square.
 // p and q are found between solves:
 //   sorenson: from the equations at the wall, which must hold where spacing and angle are those wanted [Steger and
 //     Sorenson 1979; Sorenson, NASA TM 81198, 1980]. He takes r_ee by a one-sided formula at the wall itself; here it
@@ -19,9 +18,10 @@
 // By how much a line answers to p and q is known from the linearised equations: a term q e^(-b j) multiplies the first
 // spacing by about e^(q / b); a term p that fades over the distance D leans lines by about p D / h, h being the
 // distance of lines, and less between corners nearby. The under-relaxation is the one which that makes best, and both
-// rules then take about as many updates (5 to 12).
+// rules then take about as many updates: 10 to 20, those of coarser grids included.
 //
-// Spacing and angle cannot be had at corners: p and q are interpolated there.
+// Changes that turn back and forth are halved. Where the wall itself opens inwards spacing and angle cannot be had
+// both: p and q are interpolated there. Edges and corners that stand out need nothing special in the mapped plane.
 #pragma once
 
 #include <string>

@@ -150,18 +150,20 @@ class Generator {
 
   /// Updates and solves until spacing and angle are met, no longer come nearer, or updates end: then back to the best.
   void adjust(Problem& p, double spacing, double angle, int most) {
-    const auto score = [&] { return worst(deviation_, spacing, angle) + (first_fold(p.grid) ? 1000 : 0); };
-    double best = score();
+    double nearest = worst(deviation_, spacing, angle), best = nearest;
+    const auto folded = [&] { return first_fold(p.grid) ? 1000.0 : 0.0; };  // better a far grid than a folded one
+    best += folded();
     Control control = p.control;
     Grid plane = p.plane;
-    for (int since = 0; best > 1 && since < 15 && most > 0 && update_ < options_.max_updates; --most) {
+    for (int since = 0; best > 1 && since < 20 && most > 0 && update_ < options_.max_updates; --most) {
       p.control.update(p.grid, p.plane);
       ++update_;
       const bool go_on = step(p, 0.1, 1e-3 * options_.tolerance * p.start_residual, true);
-      const double now = score();
-      since = now < 0.95 * best ? 0 : since + 1;
-      if (now < best) {
-        best = now;
+      const double now = worst(deviation_, spacing, angle);
+      since = now < 0.95 * nearest ? 0 : since + 1;
+      nearest = std::min(nearest, now);
+      if (now + folded() < best) {
+        best = now + folded();
         control = p.control;
         plane = p.plane;
       } else if (last_.status != Status::converged) {
