@@ -200,8 +200,12 @@ class Grids(Case):
         self.assertEqual(self.grid("--threads", "1")[2], self.grid("--threads", "3")[2])
 
     def test_a_folded_grid_is_no_success(self):
-        """Few nodes and lines that crowd at a sharp edge: differences there are too coarse for the equations."""
-        out, r, rows = self.grid("--control", "none", status=3)
+        """A crescent is hollow, and hollow places want more than the equations alone."""
+        around = [math.radians(20 + 320 * k / 59) for k in range(60)]
+        points = [(math.cos(t), math.sin(t)) for t in around]
+        points += [(0.6 * math.cos(t) + 0.15, 0.6 * math.sin(t)) for t in reversed(around)] + points[:1]
+        shape = self.write("crescent.dat", lines(points))
+        out, r, rows = self.grid("--shape", shape, "--control", "none", status=3)
         self.assertGreater(r["quality"]["folded_cells"], 0)
         self.assertNotEqual(r["status"], "converged")
         self.assertIn("folded after", out)
