@@ -115,11 +115,10 @@ class CoreOn final : public Core {
     CsrView a = pattern_;
     if constexpr (std::is_same_v<Space, exec::Host>) {
       a.values = f_.values().data();
-      solver_.factor(a);
     } else {
       ex_.copy_out(pattern_.values.data(), f_.values(), f_.values().size());
-      solver_.factor(a);
     }
+    engine_.factor(a, false);  // of the pattern that was analysed, as Solver::factor would have to find out
     seconds_.factor += factoring.seconds();
   }
   void solve_linear(double eta, NewtonStep& step);
