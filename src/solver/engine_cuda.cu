@@ -166,17 +166,6 @@ void DeviceSystem::copy_out(std::span<double> to, const exec::Array<T>& from) co
   ex_.copy_out(to.data(), stage, to.size());
 }
 
-void DeviceSystem::permute_in(double* to, const double* from) const { reordered(plan_->layout->row, from, to); }
-void DeviceSystem::permute_out(double* to, const double* from) const { reordered(plan_->layout->place, from, to); }
-void DeviceSystem::reordered(const exec::Array<Index>& by, const double* from, double* to) const {
-  if (by.size() > 0)
-    permuted(ex_, by, from, to);
-  else
-    exec::require_cuda(
-        cudaMemcpyAsync(to, from, std::size_t(a_.rows) * sizeof(T), cudaMemcpyDeviceToDevice, ex_.stream()),
-        "copying a vector");
-}
-
 std::unique_ptr<Engine> make_cuda_engine(const Options& options, int number) {
   exec::Cuda space(number, options.threads);
   const std::string device = "cuda:" + std::to_string(number) + " (" + space.device_name() + ")";

@@ -92,14 +92,17 @@ class EngineOn final : public EngineIn<Space> {
     return out;
   }
   krylov::Outcome solve_there(const double* b, double* x, const Product& product, Monitor& monitor) override {
-    enter();
-    system_.permute_in(b_.data(), b);
-    ex_.clear(x_);
-    krylov::Outcome out = product
-                              ? run(GivenProduct<Space, System>(ex_, system_, Index(b_.size()), product), true, monitor)
-                              : run(*system_.product(), true, monitor);
-    system_.permute_out(x, x_.data());
-    return out;
+    if constexpr (requires { system_.permute_in(x, b); }) {
+      system_.permute_in(b_.data(), b);
+      ex_.clear(x_);
+      krylov::Outcome out =
+          product ? run(GivenProduct<Space, System>(ex_, system_, Index(b_.size()), product), true, monitor)
+                  : run(*system_.product(), true, monitor);
+      system_.permute_out(x, x_.data());
+      return out;
+    } else {
+      throw Error("solves between vectors that live on " + device_ + " are not there yet: the host has them");
+    }
   }
   void set_tolerances(double rtol, double atol) override {
     options_.rtol = rtol;

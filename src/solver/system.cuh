@@ -45,13 +45,8 @@ class DeviceSystem {
 
   void copy_in(const exec::Array<T>& to, std::span<const double> from) const;
   void copy_out(std::span<double> to, const exec::Array<T>& from) const;
-  /// The same between arrays of the GPU.
-  void permute_in(double* to, const double* from) const;
-  void permute_out(double* to, const double* from) const;
 
  private:
-  void reordered(const exec::Array<Index>& by, const double* from, double* to) const;
-
   exec::Cuda ex_;
   sparse::DeviceCsr a_;  // the pattern stays: another preconditioner may ask for it
   std::shared_ptr<const schedule::Plan> plan_;
