@@ -37,8 +37,9 @@ extern "C" void on_interrupt(int) {
     monitor->interrupt();
     return;
   }
-  // One key press may arrive twice: timeout(1), for one, signals its child and then its whole group.
-  if (monitor && seconds_now() - first < 0.5) return;
+  // One key press may arrive twice: timeout(1), for one, signals its child and then its whole group. The second may
+  // come when the solve has ended already.
+  if (seconds_now() - first < 0.5) return;
   constexpr char sentence[] = "\nkrilu: interrupted before there was a result\n";
   const auto written = ::write(STDERR_FILENO, sentence, sizeof sentence - 1);
   static_cast<void>(written);
