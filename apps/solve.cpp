@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "commands.hpp"
 #include "io/plot.hpp"
@@ -28,6 +29,23 @@ io::Curve residual_curve(const Result& r, std::string label) {
   return curve;
 }
 
+/// What went before the rung that worked, and the command that goes straight to it.
+void print_ladder(const Result& r) {
+  if (r.rungs.size() < 2) return;
+  fmt::print("\n");
+  for (std::size_t k = 0; k < r.rungs.size(); ++k) {
+    const Rung& rung = r.rungs[k];
+    std::string text = fmt::format("{}: {} iteration{}, residual {:.1e}, {:.3f} s", rung.what, rung.iterations,
+                                   rung.iterations == 1 ? "" : "s", rung.relative_residual, rung.seconds);
+    if (!rung.why_left.empty()) text += "; " + rung.why_left;
+    print_row(fmt::format("rung {}", k + 1), text);
+  }
+}
+void print_shortcut(const Result& r, const std::string& matrix) {
+  if (r.rungs.size() < 2 || r.status != Status::converged) return;
+  print_row("next time", fmt::format("krilu solve {} {}", matrix, r.rungs.back().arguments));
+}
+
 std::string status_sentence(const Result& r, const Options& asked) {
   const std::string after = fmt::format("after {} iteration{}", r.iterations, r.iterations == 1 ? "" : "s");
   switch (r.status) {
@@ -35,6 +53,7 @@ std::string status_sentence(const Result& r, const Options& asked) {
     case Status::max_iterations:
       return red("not converged") + fmt::format(" {}: that is the limit, --max-iters {}", after, asked.max_iterations);
     case Status::stagnated:
+      if (r.rungs.size() > 1) return red("not converged") + " " + after + ": the last note says why";
       return red("stagnated") +
              fmt::format(" {}: rounding allows no smaller residual here; a larger --rtol is met", after);
     case Status::breakdown:
@@ -45,7 +64,7 @@ std::string status_sentence(const Result& r, const Options& asked) {
   return "";
 }
 
-void print_table(const System& s, const SolveOptions& o, const Result& r, const std::vector<std::string>& explanation) {
+void print_system(const System& s) {
   const auto& facts = s.facts;
   fmt::print("{}  {}\n\n", bold(fmt::format("krilu {}", version)), facts.name);
   print_row("matrix", fmt::format("{} rows, {} nonzeros ({:.1f} a row), {}", io::thousands(facts.rows),
@@ -54,15 +73,29 @@ void print_table(const System& s, const SolveOptions& o, const Result& r, const 
                                   : facts.pattern_symmetric ? "symmetric pattern"
                                                             : "unsymmetric"));
   print_row("right side", facts.rhs);
-  print_row("method", fmt::format("{} with {}, {} ordering", r.solver, r.precond, r.ordering));
+}
+
+/// --explain: the choice, without a solve.
+int explain(const System& s, const SolveOptions& o, Solver& solver) {
+  solver.analyse(s.a);
+  if (o.quiet) return 0;
+  print_system(s);
+  bool first = true;
+  for (const std::string& line : solver.explanation()) print_row(std::exchange(first, false) ? "choice" : "", line);
+  return 0;
+}
+
+void print_table(const System& s, const SolveOptions& o, const Result& r) {
+  const auto& facts = s.facts;
+  print_system(s);
+  print_row("method", fmt::format("{} with {}, {} ordering{}", r.solver, r.precond, r.ordering,
+                                  r.scaling == "none" ? "" : ", scaling " + r.scaling));
   if (r.outer_iterations > 0)
     print_row("precision",
               fmt::format("{}, {} inner solve{}", r.precision, r.outer_iterations, r.outer_iterations == 1 ? "" : "s"));
   print_row("device", fmt::format("{}, {} thread{}{}", r.device, r.threads, r.threads == 1 ? "" : "s",
                                   r.triangular == "none" ? "" : ", triangular solves " + r.triangular));
-  if (o.explain)
-    for (const std::string& line : explanation) print_row("", line);
-
+  print_ladder(r);
   if (r.history.size() > 1) {
     fmt::print("\n  residual against iterations\n");
     fmt::print("{}", io::text_chart(residual_curve(r, ""), 66, 11, true));
@@ -99,6 +132,7 @@ int run(const SolveOptions& o) {
   if (!o.plot.empty()) io::require_drawable(o.plot);
   Solver solver(o.solver);  // refuses bad names before any work
   System s = load_system(o.system, o.solver.threads, !o.quiet);
+  if (o.explain) return explain(s, o, solver);
   Monitor monitor;
   Result r;
   {
@@ -111,7 +145,7 @@ int run(const SolveOptions& o) {
     r = solver.solve(s.b, s.x, &monitor);
   }
   const bool table_to_stderr = o.json == "-";
-  if (!o.quiet && !table_to_stderr) print_table(s, o, r, solver.explanation());
+  if (!o.quiet && !table_to_stderr) print_table(s, o, r);
 
   // What was asked for as files. One that fails does not take the others with it.
   std::string trouble;
@@ -137,6 +171,7 @@ int run(const SolveOptions& o) {
     p.panels = {{residual_curve(r, r.precond)}};
     io::draw(p, o.plot);
   });
+  if (!o.quiet && !table_to_stderr) print_shortcut(r, o.system.matrix);
   if (!trouble.empty()) throw Error(trouble);
   return exit_status(r.status);
 }
@@ -149,14 +184,16 @@ Run add_solve(CLI::App& app) {
   add_system_options(command, o->system);
   add_solver_options(command, o->solver);
   command
-      .add_option("--precond", o->solver.precond,
-                  "auto, none, jacobi, dilu, dic, ilu0, ic0, iluk[:LEVEL], ilut[:MOST,TOLERANCE], "
-                  "block-ilu[:PARTS[,LOCAL]], ras[:PARTS[,OVERLAP[,LOCAL]]]; LOCAL is dilu, ilu0, iluk.. or ilut..")
+      .add_option(
+          "--precond", o->solver.precond,
+          "auto, none, jacobi, dilu, dic, ilu0, ic0, iluk[:LEVEL], ilut[:MOST,TOLERANCE], "
+          "block-ilu[:PARTS[,LOCAL]], ras[:PARTS[,OVERLAP[,LOCAL]]]; LOCAL is dilu, ilu0, iluk.. or ilut..; lu, "
+          "a direct factorisation refined by gmres")
       ->capture_default_str();
   command.add_option("-o,--output", o->output, "Write the solution here, a Matrix Market array");
   command.add_option("--json", o->json, "Write the whole report here as JSON (- for standard output)");
   command.add_option("--plot", o->plot, "Draw the residual curve here (.png or .svg)");
-  command.add_flag("--explain", o->explain, "Say what was chosen and why");
+  command.add_flag("--explain", o->explain, "Say what would be chosen and why, and do not solve");
   command.add_flag("--quiet", o->quiet, "Print nothing but errors");
   return [o] { return run(*o); };
 }

@@ -102,6 +102,10 @@ void add_solver_options(CLI::App& command, Options& o) {
   command
       .add_option("--ordering", o.ordering, "auto, natural, rcm, multicolour, block-multicolour[:ROWS], metis[:PARTS]")
       ->capture_default_str();
+  command
+      .add_option("--scaling", o.scaling,
+                  "Of what ilu0, iluk and ilut factor: none, rows, both, matching (rows permuted for a large diagonal)")
+      ->capture_default_str();
   command.add_option("--device", o.device, "auto (a GPU where there is one), host, cuda[:N], emulated")
       ->capture_default_str();
   command.add_option("--threads", o.threads, "Threads [all]");

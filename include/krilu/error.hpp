@@ -21,4 +21,11 @@ class ZeroPivot : public Error {
   using Error::Error;
 };
 
+/// Rows that cannot each be given a column of their own in which they have an entry: a square matrix with such a
+/// pattern is singular, whatever its values.
+class StructurallySingular : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace krilu

@@ -37,10 +37,13 @@ struct Options {
   std::string solver = "auto";      // auto, cg, bicgstab, gmres, fgmres, gmres-ir
   std::string precond = "auto";     // auto, none, jacobi, dilu, dic, ilu0, ic0, iluk[:LEVEL],
                                     // ilut[:MOST,TOLERANCE], block-ilu[:PARTS[,LOCAL]],
-                                    // ras[:PARTS[,OVERLAP[,LOCAL]]]; LOCAL is dilu, ilu0, iluk.. or ilut..
+                                    // ras[:PARTS[,OVERLAP[,LOCAL]]]; LOCAL is dilu, ilu0, iluk.. or ilut..; and lu, a
+                                    // direct factorisation (host, where krilu was built with SuperLU)
   std::string triangular = "auto";  // auto, serial (host), level-set, sync-free, tiled (GPU)
   std::string ordering = "auto";    // auto (host: natural, GPU: block-multicolour), natural, rcm, multicolour,
                                     // block-multicolour[:ROWS], metis[:PARTS]
+  std::string scaling = "none";     // of what ilu0, iluk and ilut factor: none, rows, both, or matching, which also
+                                    // permutes rows for a large diagonal. Host only. The system stays the caller's
   std::string device = "auto";      // auto (a GPU where there is one), host, cuda[:N], emulated
   int threads = 0;                  // of the host; 0: all
   int restart = 30;                 // GMRES and FGMRES: basis vectors before a restart
@@ -124,6 +127,17 @@ struct Costs {
   double application = 0;  // of the preconditioner: z = M^-1 r
 };
 
+/// What the ladder of `auto` tried, in turn (docs/using.md).
+struct Rung {
+  std::string what;       // "gmres(50) with ilut:20,0.003, scaling both, ordering rcm"
+  std::string arguments;  // the options of the command that go straight to it
+  Status status = Status::max_iterations;
+  int iterations = 0;
+  double relative_residual = 0;  // true, at its end
+  double seconds = 0;            // of its set-up and its iterations
+  std::string why_left;          // empty where it is the last
+};
+
 struct Result {
   Status status = Status::max_iterations;
   int iterations = 0;
@@ -133,6 +147,7 @@ struct Result {
   std::vector<double> history;   // residual after 0, 1, 2, ... iterations, relative: to ||b|| in norm true2, by
                                  // OpenFOAM's normFactor in norm openfoam; of the recurrence, corrected at restarts
   std::string solver, precond, triangular, ordering, device;  // what was used
+  std::string scaling = "none";                               // of what was factored
   std::string precision = "fp64";                             // of the last inner solve; fp64 where there was none
   int outer_iterations = 0;                                   // inner solves of mixed precision; 0 where all is double
   std::int64_t values_lost = 0;  // entries of matrix and factors that became zero when they were rounded
@@ -140,6 +155,7 @@ struct Result {
   Seconds seconds;
   std::size_t bytes = 0;           // held by the solver: its copy of the matrix, preconditioner and vectors
   std::vector<std::string> notes;  // every fallback with its reason
+  std::vector<Rung> rungs;         // where solver and precond were both `auto` on the host; else none
 };
 
 namespace solver {

@@ -28,6 +28,7 @@ nlohmann::ordered_json to_json(const Result& r, const SystemFacts& system, const
   j["precond"] = r.precond;
   j["triangular"] = r.triangular;
   j["ordering"] = r.ordering;
+  j["scaling"] = r.scaling;
   j["device"] = r.device;
   j["threads"] = r.threads;
   j["asked"] = {{"solver", asked.solver},
@@ -39,6 +40,7 @@ nlohmann::ordered_json to_json(const Result& r, const SystemFacts& system, const
                 {"precond", asked.precond},
                 {"triangular", asked.triangular},
                 {"ordering", asked.ordering},
+                {"scaling", asked.scaling},
                 {"device", asked.device},
                 {"restart", asked.restart},
                 {"rtol", asked.rtol},
@@ -58,6 +60,15 @@ nlohmann::ordered_json to_json(const Result& r, const SystemFacts& system, const
                   {"factor", r.seconds.factor},
                   {"solve", r.seconds.solve}};
   j["bytes"] = r.bytes;
+  j["rungs"] = nlohmann::ordered_json::array();
+  for (const Rung& rung : r.rungs)
+    j["rungs"].push_back({{"what", rung.what},
+                          {"arguments", rung.arguments},
+                          {"status", to_string(rung.status)},
+                          {"iterations", rung.iterations},
+                          {"relative_residual", rung.relative_residual},
+                          {"seconds", rung.seconds},
+                          {"why_left", rung.why_left}});
   auto notes = system.notes;
   notes.insert(notes.end(), r.notes.begin(), r.notes.end());
   j["notes"] = notes;

@@ -12,7 +12,17 @@
 
 namespace krilu::krylov {
 
-enum class Stop : int { none, target, limit, breakdown, not_finite, interrupted };
+enum class Stop : int { none, target, limit, breakdown, not_finite, interrupted, slow };
+
+/// When a method gives up before its limit, looking after `first` iterations and every `window` from then on: where the
+/// least residual so far is not below least_gain times what it was a window before (at the first look: at the start),
+/// or where at that rate the target is further than `most` iterations in all (at the first look, when rates say little:
+/// twice as many). It stops with Stop::slow.
+struct Patience {
+  int first = 0, window = 0;  // window 0: never
+  int most = 0;
+  double least_gain = 0.9;
+};
 
 /// A relaxed store or load that the other side may see while kernels run.
 template <class T>
@@ -43,6 +53,7 @@ struct Control {
   T norm = 0;                     // the last one recorded
   double* history = nullptr;      // max_iterations + 1, seen from both sides
   Monitor::Feed* feed = nullptr;  // seen from both sides
+  Patience patience;
 
   /// What an entry of the residual adds to the sum that `norm_of` turns into the norm.
   static KRILU_INLINE T measure(bool magnitudes, T r) { return magnitudes ? (r < 0 ? -r : r) : r * r; }
@@ -59,7 +70,20 @@ struct Control {
     if (norm_now <= target) return stop(Stop::target);
     if (iteration >= max_iterations) return stop(Stop::limit);
     if (peek(&feed->interrupt)) return stop(Stop::interrupted);
+    if (patience.window > 0 && is_hopeless()) return stop(Stop::slow);
     return 0;
+  }
+  KRILU_INLINE bool is_hopeless() const {
+    const int since = iteration - patience.first;
+    if (since < 0 || since % patience.window != 0) return false;
+    const int begin = since == 0 ? 0 : iteration - patience.window;
+    double before = history[0];
+    for (int i = 1; i <= begin; ++i) before = history[i] < before ? history[i] : before;
+    double now = before;
+    for (int i = begin + 1; i <= iteration; ++i) now = history[i] < now ? history[i] : now;
+    if (!(now < patience.least_gain * before)) return true;
+    const double steps = std::log(now / double(target * scale)) / std::log(before / now) * (iteration - begin);
+    return !(iteration + steps <= double(patience.most) * (since == 0 ? 2 : 1));
   }
   KRILU_INLINE int stop(Stop why) {
     reason = why;

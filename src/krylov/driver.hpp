@@ -29,6 +29,8 @@ struct Criterion {
   Norm norm = Norm::true2;
   int max_iterations = 10000;
   bool from_zero = false;  // x is zero on entry: its residual is b, without a product
+  Patience patience =
+      {};  // of methods in the driver's own precision; a solve that ends by it has status max_iterations
 };
 
 struct Outcome {
@@ -200,6 +202,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   control.max_iterations = criterion.max_iterations;
   control.history = history;
   control.feed = feed_.data();
+  control.patience = criterion.patience;
   *control.feed = {0, 0, out.initial};
   const Attached attached(monitor, control.feed);
 
@@ -265,7 +268,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
 
     if (foam ? control.reason == Stop::target : now.own <= target) {
       finish(Status::converged);
-    } else if (control.iteration >= criterion.max_iterations) {
+    } else if (control.iteration >= criterion.max_iterations || control.reason == Stop::slow) {
       finish(Status::max_iterations);
     } else if (control.reason == Stop::interrupted || (control.reason == Stop::limit && monitor.interrupted())) {
       finish(Status::interrupted);

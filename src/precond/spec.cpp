@@ -88,6 +88,11 @@ const std::vector<std::string>& spec_forms() {
   return forms;
 }
 
+void require_scaling_name(const std::string& name) {
+  static const std::vector<std::string> names{"none", "rows", "both", "matching"};
+  require_name("scaling", name, names);
+}
+
 Spec parse_spec(const std::string& name) {
   static const std::vector<std::string> kinds{"iluk", "ilut", "block-ilu", "ras"};
   const std::size_t colon = name.find(':');

@@ -28,6 +28,14 @@ struct Spec {
 /// Throws krilu::Error, with the nearest name or what the arguments should be, for anything else.
 Spec parse_spec(const std::string& name);
 
+/// What is done to A before a factorisation of its own (rearranged.hpp says how).
+struct Rearrangement {
+  std::string scaling = "none";      // none, rows, both, matching
+  std::string ordering = "natural";  // a name of schedule::order_by_name
+};
+/// Throws krilu::Error, with the nearest name, for what is no scaling.
+void require_scaling_name(const std::string& name);
+
 /// The kinds above with their arguments, for help texts.
 const std::vector<std::string>& spec_forms();
 

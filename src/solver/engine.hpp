@@ -40,6 +40,13 @@ class Engine {
   /// Another preconditioner on the same analysis, for a ladder whose first rung failed.
   virtual void replace_preconditioner(const CsrView& a, const std::string& name) = 0;
   virtual void set_tolerances(double rtol, double atol) = 0;
+  /// Of the next solves between host vectors: see krylov/control.hpp.
+  virtual void set_patience(const krylov::Patience& patience) = 0;
+  /// The limit of the next solves in iterations.
+  virtual void set_max_iterations(int most) = 0;
+  /// The factored matrix as the caller handed it over; on a GPU nothing. missing_diagonal: rows whose diagonal the
+  /// caller did not store, ascending.
+  virtual CsrMatrix matrix(std::span<const Index> missing_diagonal) const = 0;
   /// `from_zero`: x holds zeros.
   virtual krylov::Outcome solve(std::span<const double> b, std::span<double> x, bool from_zero, Monitor& monitor) = 0;
   virtual std::size_t bytes() const = 0;

@@ -43,7 +43,8 @@ class EngineOn final : public EngineIn<Space> {
     stages_.reset();
     precond_.reset();
     system_.analyse(a, graph, plan);
-    replace_preconditioner(a, plan.precond);
+    precond_ = own_preconditioner(a, plan);
+    if (!precond_) replace_preconditioner(a, plan.precond);
     const Index n = a.rows;
     if (plan.precision.arithmetic == Format::fp64)
       method_ = make_method<Space, T>(ex_, plan.method, n, plan.restart);
@@ -87,7 +88,7 @@ class EngineOn final : public EngineIn<Space> {
       ex_.clear(x_);
     else
       system_.copy_in(x_, std::span<const double>(x));
-    krylov::Outcome out = run(*system_.product(), from_zero, monitor);
+    krylov::Outcome out = run(*system_.product(), from_zero, monitor, patience_);
     system_.copy_out(x, x_);
     return out;
   }
@@ -108,6 +109,14 @@ class EngineOn final : public EngineIn<Space> {
     options_.rtol = rtol;
     options_.atol = atol;
   }
+  void set_patience(const krylov::Patience& patience) override { patience_ = patience; }
+  void set_max_iterations(int most) override { options_.max_iterations = most; }
+  CsrMatrix matrix(std::span<const Index> missing_diagonal) const override {
+    if constexpr (requires { system_.caller_matrix(missing_diagonal); })
+      return system_.caller_matrix(missing_diagonal);
+    else
+      return {};
+  }
 
   std::size_t bytes() const override {
     std::size_t b = system_.bytes();
@@ -126,9 +135,20 @@ class EngineOn final : public EngineIn<Space> {
   std::string preconditioner() const override { return precond_ ? precond_->description() : std::string(); }
 
  private:
+  using Made = std::unique_ptr<precond::Preconditioner<Space, T>>;
+  /// One that the registry does not have; null where the plan's is in it.
+  Made own_preconditioner(const CsrView& a, const Plan& plan) const {
+    const auto strategy = triangular::strategy_by_name(options_.triangular);
+    if constexpr (requires { system_.preconditioner(plan, a, strategy); })
+      return system_.preconditioner(plan, a, strategy);
+    else
+      return nullptr;
+  }
   /// A x = b, in the solver's order, b_ and the guess x_ being there.
-  krylov::Outcome run(const sparse::Operator<Space, T>& A, bool from_zero, Monitor& monitor) {
-    const krylov::Criterion criterion{options_.rtol, options_.atol, options_.norm, options_.max_iterations, from_zero};
+  krylov::Outcome run(const sparse::Operator<Space, T>& A, bool from_zero, Monitor& monitor,
+                      const krylov::Patience& patience = {}) {
+    const krylov::Criterion criterion{options_.rtol,           options_.atol, options_.norm,
+                                      options_.max_iterations, from_zero,     patience};
     if (!stages_) {
       ex_.rehearse(precond_->trials_left());
       return driver_->run(*method_, A, *precond_, b_, x_, criterion, monitor);
@@ -178,6 +198,7 @@ class EngineOn final : public EngineIn<Space> {
 
   std::string device_;
   Options options_;
+  krylov::Patience patience_;
   System system_;
   std::unique_ptr<precond::Preconditioner<Space, T>> precond_;
   std::unique_ptr<krylov::Method<Space, T>> method_;

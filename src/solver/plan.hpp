@@ -6,6 +6,7 @@
 
 #include "base/half.hpp"
 #include "krilu/solver.hpp"
+#include "precond/spec.hpp"
 #include "sparse/csr.hpp"
 
 namespace krilu::solver {
@@ -19,6 +20,8 @@ struct Plan {
   std::string precond;          // a name of the registry
   std::string ordering;         // a name of schedule::order_by_name
   bool triangular = false;      // the preconditioner sweeps over triangles
+  precond::Rearrangement form;  // of what is factored, where the preconditioner has factors of its own
+  bool rearranged() const { return form.scaling != "none" || form.ordering != "natural"; }
 };
 
 struct Facts {

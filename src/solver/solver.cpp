@@ -11,6 +11,7 @@
 #include "precond/spec.hpp"
 #include "schedule/ordering.hpp"
 #include "solver/engine.hpp"
+#include "solver/ladder.hpp"
 #include "solver/requests.hpp"
 
 namespace krilu {
@@ -24,13 +25,40 @@ std::vector<std::string> with_auto(std::vector<std::string> names) {
   return names;
 }
 
+std::vector<std::string> known_preconditioners() {
+  std::vector<std::string> names = with_auto(precond::names());
+  names.push_back("lu");
+  return names;
+}
+
+bool has_factors_of_its_own(const std::string& precond) {
+  return precond == "ilu0" || precond::sweeps_of(precond) == precond::Sweeps::of_its_own;
+}
+
+/// scaling and lu: on the host, in double.
+void require_scaling(const Options& o) {
+  precond::require_scaling_name(o.scaling);
+  const bool scaled = o.scaling != "none";
+  if (!scaled && o.precond != "lu") return;
+  const std::string what = o.precond == "lu" ? "precond lu" : "scaling " + o.scaling;
+  if (o.device.starts_with("cuda")) throw Error(what + " is the host's: take --device host");
+  if (o.solver == "gmres-ir" || (o.precision != "auto" && o.precision != "fp64"))
+    throw Error(what + " is for double precision: leave out --precision, and --solver gmres-ir");
+  if (scaled && o.precond != "lu" && !has_factors_of_its_own(o.precond))
+    throw Error(
+        fmt::format("scaling {} changes what ilu0, iluk, ilut, block-ilu and ras factor: name one of them as the "
+                    "preconditioner",
+                    o.scaling));
+}
+
 void require_options(const Options& o) {
   require_name("solver", o.solver, methods);
   solver::require_device(o.device);
   if (o.precond != "auto") {
-    require_name("preconditioner", precond::kind_of(o.precond), with_auto(precond::names()));
-    precond::require_known(o.precond);
+    require_name("preconditioner", precond::kind_of(o.precond), known_preconditioners());
+    if (o.precond != "lu") precond::require_known(o.precond);
   }
+  require_scaling(o);
   const triangular::Strategy strategy = triangular::strategy_by_name(o.triangular);
   const bool on_host = o.device == "host" || o.device == "emulated";
   if (on_host && strategy == triangular::Strategy::tiled)
@@ -85,7 +113,11 @@ struct Solver::Body {
   std::string format;       // of products, as it was explained
   std::string device_note;  // why `auto` did not take the GPU that is there
 
+  std::unique_ptr<solver::Ladder> ladder;  // where all is left to krilu, since the last analysis
+
   void choose_device();
+  void put_up_ladder(const CsrView& a, const solver::Facts& facts);
+  Result run(std::span<const double> b, std::span<double> x, bool from_zero, Monitor& monitor);
   bool prefers_jacobi();
   void choose(const CsrView& a, const sparse::Symmetry& symmetry, const sparse::DiagonalFacts& diagonal);
 };
@@ -103,7 +135,8 @@ Solver& Solver::operator=(Solver&&) noexcept = default;
 void Solver::Body::choose_device() {
   const std::string& d = options.device;
   on_gpu = d.starts_with("cuda");
-  if (d == "auto" && options.triangular != "serial" && solver::cuda_devices() > 0) on_gpu = true;
+  const bool hosts_own = options.triangular == "serial" || options.scaling != "none" || options.precond == "lu";
+  if (d == "auto" && !hosts_own && solver::cuda_devices() > 0) on_gpu = true;
   if (d == "auto" && !on_gpu && options.triangular == "tiled")
     throw Error("triangular tiled is for GPUs, and this machine has none: take level-set or sync-free");
   if (on_gpu) {
@@ -139,7 +172,9 @@ void Solver::Body::choose(const CsrView& a, const sparse::Symmetry& symmetry, co
   if (plan.method == "auto") {
     const bool asymmetric_precond = plan.precond == "dilu" || plan.precond == "ilu0" ||
                                     precond::sweeps_of(plan.precond) == precond::Sweeps::of_its_own;
-    if (symmetric && !asymmetric_precond)
+    if (plan.precond == "lu")
+      chose("solver", plan.method, "gmres", "a few steps of it refine the direct solution");
+    else if (symmetric && !asymmetric_precond)
       chose("solver", plan.method, "cg", "the matrix is symmetric with a diagonal of one sign");
     else if (full || openfoam)
       chose("solver", plan.method, "bicgstab",
@@ -194,6 +229,14 @@ void Solver::Body::choose(const CsrView& a, const sparse::Symmetry& symmetry, co
     plan.precision = {};
   }
   plan.triangular = precond::is_triangular(plan.precond);
+  if (!on_gpu && plan.precond != "lu" && has_factors_of_its_own(plan.precond)) {
+    plan.form.scaling = options.scaling;
+    const bool whole =
+        plan.precond == "ilu0" ? options.scaling != "none" : precond::parse_spec(plan.precond).parts == 1;
+    if (whole && options.ordering != "auto" && plan.precision.arithmetic == Format::fp64)
+      plan.form.ordering = options.ordering;
+    if (plan.rearranged()) plan.triangular = false;
+  }
   if (plan.ordering == "auto") {
     if (!on_gpu)
       chose("ordering", plan.ordering, "natural", "the host works fastest on it");
@@ -206,6 +249,20 @@ void Solver::Body::choose(const CsrView& a, const sparse::Symmetry& symmetry, co
         fmt::format("ordering {}: not used, since {} has no sweeps that depend on it", plan.ordering, plan.precond));
     plan.ordering = "natural";
   }
+}
+
+/// What auto chose becomes the first rung where nothing else was named. On a GPU the choice stands alone.
+void Solver::Body::put_up_ladder(const CsrView& a, const solver::Facts& facts) {
+  ladder.reset();
+  if (!solver::Ladder::serves(options, on_gpu) || a.rows == 0) return;
+  std::vector<Index> missing;
+  for (Index i = 0; i < a.rows && Index(missing.size()) < facts.diagonal.missing; ++i)
+    if (!std::binary_search(a.columns + a.offsets[i], a.columns + a.offsets[i + 1], i)) missing.push_back(i);
+  Options first = options;
+  first.solver = plan.method;
+  first.precond = plan.precond;
+  ladder = std::make_unique<solver::Ladder>(options, first, facts, a.rows, std::move(missing));
+  engine->set_patience(ladder->patience());
 }
 
 void Solver::analyse(const CsrView& a) {
@@ -237,13 +294,15 @@ void Solver::analyse(const CsrView& a) {
   s.engine->analyse(a, need_graph ? graph.view() : a, s.plan);
   if (s.plan.triangular) s.explanation.push_back(s.engine->shape());
   if (const std::string own = s.engine->preconditioner(); !own.empty()) {
-    const bool parts_were_chosen = precond::parse_spec(s.plan.precond).parts == 0;
+    const bool parts_were_chosen = precond::sweeps_of(s.plan.precond) == precond::Sweeps::of_its_own &&
+                                   precond::parse_spec(s.plan.precond).parts == 0;
     (parts_were_chosen ? s.notes : s.explanation).push_back(fmt::format("{}: {}", s.plan.precond, own));
   }
   const std::string& asked = s.options.triangular;
   if (s.on_gpu && s.plan.triangular && schedule::is_block_ordering(s.plan.ordering) && asked != "auto" &&
       asked != "level-set")
     s.notes.push_back(fmt::format("triangular {}: not used, since coloured blocks are swept colour by colour", asked));
+  s.put_up_ladder(a, facts);
   s.analysed = true;
   ++s.counts.analyses;
   s.seconds = {timer.seconds(), 0, 0};
@@ -289,6 +348,12 @@ void Solver::factor(const CsrView& a) {
   if (!s.values_seen && (a.rows != s.rows || a.cols != s.rows || sparse::pattern_hash(host, a) != s.pattern))
     throw Error("the matrix has another pattern than the one that was analysed: call analyse first");
   s.factored = false;
+  if (s.ladder && s.ladder->stands() && s.ladder->factor(a)) {
+    s.factored = true;
+    ++s.counts.factorisations;
+    s.seconds.factor = timer.seconds();
+    return;
+  }
   const bool may_replace = s.options.precond == "auto";
   for (;;) {
     try {
@@ -335,27 +400,35 @@ Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* mo
   const bool from_zero = solver::begin_from(host, n, s.options.norm, b, x);
 
   Monitor own;
-  krylov::Outcome out = s.engine->solve(b, x, from_zero, monitor ? *monitor : own);
+  Monitor& watch = monitor ? *monitor : own;
+  const auto run = [&] { return s.run(b, x, from_zero, watch); };
+  Result r = s.ladder ? s.ladder->solve({run, *s.engine}, b, x, watch) : run();
   ++s.counts.solves;
-  Result r = solver::result_of(out, n);
-  r.solver = s.options.solver == "gmres-ir" ? s.options.solver : s.plan.method;
-  r.precond = s.plan.precond;
-  const std::optional<triangular::Report> sweeps = s.engine->triangular();
+  s.seconds.solve = timer.seconds();
+  r.seconds = s.seconds;
+  r.bytes = bytes();
+  return r;
+}
+
+Result Solver::Body::run(std::span<const double> b, std::span<double> x, bool from_zero, Monitor& monitor) {
+  krylov::Outcome out = engine->solve(b, x, from_zero, monitor);
+  Result r = solver::result_of(out, b.size());
+  r.solver = options.solver == "gmres-ir" ? options.solver : plan.method;
+  r.precond = plan.precond;
+  const std::optional<triangular::Report> sweeps = engine->triangular();
   r.triangular = sweeps ? triangular::to_string(sweeps->used) : "none";
-  r.ordering = s.plan.ordering;
-  r.device = s.engine->device();
-  r.threads = host.threads();
-  r.notes = s.notes;
+  r.ordering = plan.ordering;
+  r.scaling = plan.form.scaling;
+  r.device = engine->device();
+  r.threads = exec::Host(options.threads).threads();
+  r.notes = notes;
   r.notes.insert(r.notes.end(), out.notes.begin(), out.notes.end());
   if (out.values_lost > 0)
     r.notes.push_back(fmt::format("{} entries of matrix and factors were too small for {} and became zero",
-                                  out.values_lost, to_string(s.plan.precision)));
+                                  out.values_lost, to_string(plan.precision)));
   if (sweeps && !sweeps->seen.empty())
     r.notes.push_back(fmt::format("triangular auto: {} ({}{})", to_string(sweeps->used), sweeps->seen,
                                   sweeps->settled ? "" : "; not settled yet"));
-  s.seconds.solve = timer.seconds();
-  r.seconds = s.seconds;
-  r.bytes = s.engine->bytes();
   return r;
 }
 
@@ -366,18 +439,28 @@ void Solver::set_tolerances(double rtol, double atol) {
   solver::require_numbers(changed);
   body_->options = std::move(changed);
   body_->engine->set_tolerances(rtol, atol);
+  if (body_->ladder) body_->ladder->set_tolerances(rtol, atol);
 }
 
 solver::Engine& solver::Inside::engine(Solver& solver) { return *solver.body_->engine; }
 
 Costs Solver::costs() {
   if (!body_->factored) throw Error("costs comes after analyse and factor");
-  return body_->engine->costs();
+  return body_->ladder && body_->ladder->stands() ? body_->ladder->costs() : body_->engine->costs();
 }
-Solver::Counts Solver::counts() const { return body_->counts; }
+Solver::Counts Solver::counts() const {
+  Counts c = body_->counts;
+  if (body_->ladder) c.analyses += body_->ladder->analyses();
+  return c;
+}
 Index Solver::rows() const { return body_->rows; }
-std::size_t Solver::bytes() const { return body_->engine->bytes(); }
-std::vector<std::string> Solver::explanation() const { return body_->explanation; }
+std::size_t Solver::bytes() const { return body_->engine->bytes() + (body_->ladder ? body_->ladder->bytes() : 0); }
+std::vector<std::string> Solver::explanation() const {
+  std::vector<std::string> lines = body_->explanation;
+  if (!body_->ladder) return lines;
+  for (std::string& line : body_->ladder->plan()) lines.push_back(std::move(line));
+  return lines;
+}
 
 Result solve(const CsrView& a, std::span<const double> b, std::span<double> x, const Options& options) {
   Solver solver(options);

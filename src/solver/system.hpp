@@ -13,7 +13,9 @@
 
 #include "krilu/solver.hpp"
 #include "precond/preconditioner.hpp"
+#include "precond/rearranged.hpp"
 #include "schedule/row_order.hpp"
+#include "solver/lu_preconditioner.hpp"
 #include "solver/plan.hpp"
 #include "sparse/operator.hpp"
 
@@ -53,6 +55,13 @@ class System {
   precond::Context<Space> context(const CsrView& a, triangular::Strategy strategy) const {
     return {ex_, strategy, [this](Index i) { return order_.rows[std::size_t(i)]; }, a};
   }
+  /// The preconditioners that only spaces with host kernels have; null for all others.
+  std::unique_ptr<precond::Preconditioner<Space, T>> preconditioner(const Plan& plan, const CsrView& a,
+                                                                    triangular::Strategy strategy) const {
+    if (plan.precond == "lu") return std::make_unique<LuPreconditioner<Space>>(context(a, strategy));
+    if (!plan.rearranged()) return nullptr;
+    return std::make_unique<precond::Rearranged<Space>>(context(a, strategy), plan.precond, plan.form);
+  }
   const std::shared_ptr<const sparse::SplitPattern>& pattern() const { return pattern_; }
   const sparse::SplitMatrix<T>& matrix() const { return matrix_; }
   std::unique_ptr<const sparse::Operator<Space, T>> product() const {
@@ -66,6 +75,13 @@ class System {
           ex_, pattern_, matrix_.view(), rounding, sparse::NarrowColumns::of(ex_, *pattern_)));
       return {m, std::make_unique<const sparse::SplitOperator<Space, float, S>>(ex_, m->matrix), m->bytes()};
     });
+  }
+  /// The caller's rows and columns again, from what is stored.
+  CsrMatrix caller_matrix(std::span<const Index> missing_diagonal) const {
+    CsrMatrix a;
+    ex_.enqueue([&](const exec::Host& host) { a = sparse::to_csr(host, matrix_, order_, missing_diagonal); });
+    ex_.synchronise();
+    return a;
   }
   Index launches() const { return 0; }
   std::string format() const { return {}; }

@@ -29,12 +29,9 @@ std::vector<double> powers(const std::vector<int>& exponents) {
   return out;
 }
 
-}  // namespace
-
-Scales scales_for(const exec::Host& host, const CsrView& a, Format storage) {
-  constexpr int passes = 12, well_within = 40, near = 2;  // each pass halves what is left
-  // In fp16 the largest entries stand near the top of the range, so that small ones keep all their bits for long.
-  const int top = storage == Format::fp16 ? 12 : 0;
+/// Largest entries near 2^top. None where all rows are within 2^well_within of that at first.
+Scales iterated_maxima(const exec::Host& host, const CsrView& a, int top, int well_within) {
+  constexpr int passes = 12, near = 2;  // each pass halves what is left
   const auto n = std::size_t(a.rows);
   std::vector<int> row(n, 0), column(n, 0), row_most(n), column_most(n);
   for (int pass = 0; pass < passes; ++pass) {
@@ -56,7 +53,7 @@ Scales scales_for(const exec::Host& host, const CsrView& a, Format storage) {
       if (any) far = true;
       if (any_off) off = true;
     });
-    if (pass == 0 && storage != Format::fp16 && !far) return {};
+    if (pass == 0 && well_within > 0 && !far) return {};
     for (int most : column_most)
       if (most > none / 2 && std::abs(most - top) > near) off = true;
     if (pass > 0 && !off) break;
@@ -71,5 +68,15 @@ Scales scales_for(const exec::Host& host, const CsrView& a, Format storage) {
   for (int e : row) sum += e;
   return {powers(row), powers(column), std::ldexp(1.0, int(sum / std::max<std::int64_t>(1, std::int64_t(n))))};
 }
+
+}  // namespace
+
+Scales scales_for(const exec::Host& host, const CsrView& a, Format storage) {
+  // In fp16 the largest entries stand near the top of the range, so that small ones keep all their bits for long.
+  if (storage == Format::fp16) return iterated_maxima(host, a, 12, 0);
+  return iterated_maxima(host, a, 0, 40);
+}
+
+Scales equilibrating_scales(const exec::Host& host, const CsrView& a) { return iterated_maxima(host, a, 0, 0); }
 
 }  // namespace krilu::sparse

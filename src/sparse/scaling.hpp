@@ -20,4 +20,7 @@ struct Scales {
 /// What A needs before it is rounded to `storage`: nothing where the range is that of a float and A keeps well within.
 Scales scales_for(const exec::Host& host, const CsrView& a, Format storage);
 
+/// What brings the largest entry of every row and column near 1, whatever the range of A.
+Scales equilibrating_scales(const exec::Host& host, const CsrView& a);
+
 }  // namespace krilu::sparse

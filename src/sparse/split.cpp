@@ -347,6 +347,57 @@ void round_values(const exec::Host& host, const SplitView<double>& a, const Roun
   if (rounding.lost) *rounding.lost += lost;
 }
 
+CsrMatrix to_csr(const exec::Host& host, const SplitMatrix<double>& a, const RowOrder& order,
+                 std::span<const Index> missing_diagonal) {
+  const SplitView<double> v = a.view();
+  const PatternView& p = v.pattern;
+  CsrMatrix out;
+  out.rows = out.cols = p.rows;
+  out.offsets.resize(std::size_t(p.rows) + 1);
+  const auto has_diagonal = [&](Index row) {
+    return !std::binary_search(missing_diagonal.begin(), missing_diagonal.end(), row);
+  };
+  // f(position, column) for the entries of row i, lane q of a slice.
+  const auto walk = [&](const PartPattern& part, Index slice, Index q, Index i, auto f) {
+    const Offset begin = part.offset[slice], end = part.offset[slice + 1];
+    const Offset count = p.height == 1 ? end - begin : Offset(part.length[i]);
+    for (Offset k = 0; k < count; ++k) {
+      const Offset at = p.height == 1 ? begin + k : begin + k * p.height + q;
+      f(at, order.rows[std::size_t(part.column[at])]);
+    }
+  };
+  const auto for_rows = [&](auto f) {
+    host.for_each_range(std::size_t(p.slices), [&](Index begin, Index end) {
+      for (Index s = begin; s < end; ++s)
+        for (Index i = p.slice_row[s]; i < p.slice_row[s + 1]; ++i) f(s, i - p.slice_row[s], i);
+    });
+  };
+  out.offsets[0] = 0;
+  for_rows([&](Index s, Index q, Index i) {
+    const Index row = order.rows[std::size_t(i)];
+    Offset count = has_diagonal(row);
+    for (const PartPattern* part : {&p.lower, &p.upper}) walk(*part, s, q, i, [&](Offset, Index) { ++count; });
+    out.offsets[std::size_t(row) + 1] = count;
+  });
+  for (std::size_t i = 0; i < std::size_t(p.rows); ++i) out.offsets[i + 1] += out.offsets[i];
+  out.columns.resize(std::size_t(out.nnz()));
+  out.values.resize(std::size_t(out.nnz()));
+  for_rows([&](Index s, Index q, Index i) {
+    const Index row = order.rows[std::size_t(i)];
+    std::vector<std::pair<Index, double>> entries;
+    if (has_diagonal(row)) entries.emplace_back(row, v.diagonal[i]);
+    walk(p.lower, s, q, i, [&](Offset at, Index column) { entries.emplace_back(column, v.lower[at]); });
+    walk(p.upper, s, q, i, [&](Offset at, Index column) { entries.emplace_back(column, v.upper[at]); });
+    std::sort(entries.begin(), entries.end());
+    auto to = std::size_t(out.offsets[std::size_t(row)]);
+    for (const auto& [column, value] : entries) {
+      out.columns[to] = column;
+      out.values[to++] = value;
+    }
+  });
+  return out;
+}
+
 template SplitMatrix<double> fill_values(const exec::Host&, std::shared_ptr<const SplitPattern>, const CsrView&,
                                          const RowOrder&);
 #define KRILU_PRODUCTS(T, S)                                                       \

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -188,6 +189,10 @@ struct SplitMatrix {
 template <class T>
 SplitMatrix<T> fill_values(const exec::Host& host, std::shared_ptr<const SplitPattern> pattern, const CsrView& a,
                            const RowOrder& order);
+
+/// A again in the caller's order. Rows of missing_diagonal, ascending, had no diagonal entry.
+CsrMatrix to_csr(const exec::Host& host, const SplitMatrix<double>& a, const RowOrder& order,
+                 std::span<const Index> missing_diagonal);
 
 /// Sum over the entries of one slice and triangle: sum[q] += value * x[column], lane by lane.
 template <int H, class T, class S>

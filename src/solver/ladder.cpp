@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "solver/ladder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <new>
+#include <utility>
+
+#include "base/available_memory.hpp"
+#include "solver/requests.hpp"
+#include "solver/sparse_lu.hpp"
+#include "sparse/csr.hpp"
+
+namespace krilu::solver {
+
+namespace {
+
+/// |b - A x| over |A||x| + |b| (2-norms), in units of rounding: what a residual is made of that no solver can lower.
+double roundings(const exec::Host& host, const CsrView& a, std::span<const double> b, std::span<const double> x) {
+  double residual = 0, size = 0;
+  std::vector<double> r(b.size());
+  sparse::residual(host, a, x.data(), b.data(), r.data());
+  for (Index i = 0; i < a.rows; ++i) {
+    double terms = std::abs(b[std::size_t(i)]);
+    for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k)
+      terms += std::abs(a.values[k] * x[std::size_t(a.columns[k])]);
+    size += terms * terms;
+    residual += r[std::size_t(i)] * r[std::size_t(i)];
+  }
+  return size > 0 ? std::sqrt(residual / size) / std::numeric_limits<double>::epsilon() : 0;
+}
+
+/// Whether ILU(1) has work and fill in proportion: each entry below the diagonal brings in its column's row above.
+bool fill_is_moderate(const CsrView& a) {
+  constexpr double most = 50, bytes_an_entry = 32;  // most: times the entries of A
+  std::vector<Offset> above(std::size_t(a.rows), 0);
+  for (Index i = 0; i < a.rows; ++i)
+    above[std::size_t(i)] = Offset(a.columns + a.offsets[i + 1] -
+                                   std::upper_bound(a.columns + a.offsets[i], a.columns + a.offsets[i + 1], i));
+  double pairs = 0;
+  for (Index i = 0; i < a.rows; ++i)
+    for (Offset k = a.offsets[i]; k < a.offsets[i + 1] && a.columns[k] < i; ++k)
+      pairs += above[std::size_t(a.columns[k])];
+  return pairs <= most * a.nnz() && bytes_an_entry * pairs < 0.5 * double(available_memory());
+}
+
+std::string method_of(const Options& o) {
+  std::string text = o.solver;
+  if (o.solver == "gmres") text += fmt::format("({})", o.restart);
+  text += " with " + o.precond;
+  if (o.scaling != "none") text += ", scaling " + o.scaling;
+  if (o.ordering != "auto" && o.ordering != "natural") text += ", ordering " + o.ordering;
+  return text;
+}
+
+}  // namespace
+
+std::string arguments_of(const Options& o) {
+  const Options usual;
+  std::string text = fmt::format("--solver {} --precond {}", o.solver, o.precond);
+  if (o.restart != usual.restart) text += fmt::format(" --restart {}", o.restart);
+  if (o.scaling != usual.scaling) text += " --scaling " + o.scaling;
+  if (o.ordering != usual.ordering) text += " --ordering " + o.ordering;
+  if (o.shift != usual.shift) text += fmt::format(" --shift {}", o.shift);
+  return text;
+}
+
+struct Ladder::Step {
+  std::string precond;
+  int restart = 50;
+  bool rearranged = true;
+  bool gentle = false;  // of no use where the one before gained nothing
+  krylov::Patience patience;
+};
+
+bool Ladder::serves(const Options& o, bool on_gpu) {
+  return o.solver == "auto" && o.precond == "auto" && o.scaling == "none" && o.norm == Norm::true2 && !on_gpu &&
+         (o.precision == "auto" || o.precision == "fp64");
+}
+
+Ladder::Ladder(const Options& asked, const Options& first, const Facts& facts, Index rows,
+               std::vector<Index> missing_diagonal)
+    : asked_(asked),
+      first_(first),
+      rows_(rows),
+      missing_diagonal_(std::move(missing_diagonal)),
+      zeros_(facts.diagonal.missing + facts.diagonal.zero > 0),
+      symmetric_(facts.symmetry.values) {
+  // GMRES without a preconditioner, which zeros on the diagonal leave, ends within a basis of as many vectors as rows.
+  skips_first_ = zeros_ && asked.shift == 0 && rows > asked.restart;
+  constexpr double negligible = 1e-6;  // of a diagonal beside its row
+  form_ = zeros_ || facts.diagonal.least_dominance < negligible ? Form::paired : Form::balanced;
+  // Where every row is dominant, as finite volumes make them, methods arrive, if late: the longer, the finer the mesh.
+  constexpr double nearly = 0.9;
+  const bool dominant = facts.diagonal.least_dominance >= nearly && !zeros_;
+  const bool cg = first.solver == "cg";
+  const int across = int(std::cbrt(double(rows))), side = int(std::sqrt(double(rows))), most = std::max(400, 3 * side);
+  if (dominant && cg)
+    patience_ = {400, 200, std::max(4000, 4 * side)};
+  else if (dominant)
+    patience_ = {std::max(50, across), std::max(50, across), most};
+  else
+    patience_ = {cg ? 100 : 50, 50, most};  // CG's residual falls late
+}
+
+/// Fill and bases end where they would take more than their share of the memory that is left.
+std::vector<Ladder::Step> Ladder::steps() const {
+  constexpr double bytes_an_entry = 48;  // of both factors, as they are made and as they are stored
+  const double left_a_row = double(available_memory()) / std::max<double>(1, rows_);
+  const int most_fill = int(std::clamp(left_a_row / (4 * bytes_an_entry), 5.0, 300.0));
+  const int most_basis = int(std::clamp(left_a_row / (4 * sizeof(double)), 20.0, 200.0));
+  // A cycle of GMRES gains little at its beginning, so that its looks are a cycle apart.
+  const auto gmres = [&](std::string precond, int restart, bool rearranged, bool gentle = false) {
+    restart = std::max(asked_.restart, std::min(restart, most_basis));
+    return Step{std::move(precond), restart, rearranged, gentle, {restart, restart, std::max(400, 5 * restart)}};
+  };
+  const auto ilut = [&](int most, const char* tolerance) {
+    return fmt::format("ilut:{},{}", std::min(most, most_fill), tolerance);
+  };
+  std::vector<Step> all{gmres(ilut(20, "0.003"), 50, true), gmres(ilut(50, "0.001"), 100, true, true)};
+  if (!symmetric_) all.push_back(gmres("iluk:1", 100, false));
+  all.push_back(gmres(ilut(100, "0.0001"), 100, true));
+  if (!SparseLu::name().empty()) all.push_back({"lu", asked_.restart, false, false, {}});
+  all.push_back(gmres(ilut(300, "0.00001"), 200, true));
+  return all;
+}
+
+Options Ladder::options_of(const Step& step) const {
+  Options o = asked_;
+  o.solver = "gmres";
+  if (o.device == "auto") o.device = "host";
+  o.precond = step.precond;
+  o.restart = step.restart;
+  if (step.rearranged) {
+    o.scaling = form_ == Form::balanced ? "both" : "matching";
+    if (o.ordering == "auto") o.ordering = form_ == Form::paired_natural ? "natural" : "rcm";
+  }
+  return o;
+}
+
+std::vector<std::string> Ladder::plan() const {
+  std::vector<std::string> lines;
+  for (const Step& step : steps()) {
+    const char* when = !lines.empty() ? "then: "
+                       : skips_first_ ? "in its place, since the diagonal has zeros: "
+                                      : "where that does not arrive: ";
+    lines.push_back(when + method_of(options_of(step)));
+  }
+  return lines;
+}
+
+void Ladder::set_tolerances(double rtol, double atol) {
+  asked_.rtol = rtol;
+  asked_.atol = atol;
+  if (rung_) rung_->set_tolerances(rtol, atol);
+}
+
+bool Ladder::factor(const CsrView& a) {
+  try {
+    rung_->factor(a);
+    return true;
+  } catch (const Error&) {
+    rung_.reset();
+    return false;
+  }
+}
+
+/// One solve's way up.
+class Ladder::Climb {
+ public:
+  Climb(Ladder& ladder, const Ground& ground, std::span<const double> b, std::span<double> x, Monitor& monitor)
+      : l_(ladder), ground_(ground), b_(b), x_(x), monitor_(monitor), host_(ladder.asked_.threads) {}
+
+  Result run() {
+    std::size_t next = 0;
+    if (l_.rung_) {
+      run_rung(l_.rung_options_, 0);
+      next = l_.reached_ + 1;
+      if (!done_) {
+        matrix();
+        l_.rung_.reset();
+      }
+    } else if (!l_.skips_first_) {
+      const Timer timer;
+      Result r = ground_.first();
+      take(std::move(r), l_.first_, timer.seconds());
+    }
+    while (!done_) {
+      const std::vector<Step> steps = l_.steps();
+      if (next == steps.size()) break;
+      if ((steps[next].gentle && gained_nothing_) || try_step(steps[next], next)) ++next;
+    }
+    if (!started_) least_squares("no rung's factorisation could be formed");
+    return finish();
+  }
+
+ private:
+  const CsrMatrix& matrix() {
+    const Engine& engine = l_.rung_ ? Inside::engine(*l_.rung_) : ground_.engine;
+    if (a_.offsets.empty()) a_ = engine.matrix(l_.missing_diagonal_);
+    return a_;
+  }
+  int iterations_left() const { return std::max(0, l_.asked_.max_iterations - iterations_); }
+
+  /// False where the same step is to be tried in another form.
+  bool try_step(const Step& step, std::size_t number) {
+    const Options o = l_.options_of(step);
+    const Timer timer;
+    const CsrMatrix& a = matrix();
+    if (step.precond == "iluk:1" && !fill_is_moderate(a)) return true;
+    auto rung = std::make_unique<Solver>(o);
+    ++l_.analyses_;
+    try {
+      rung->setup(a);
+    } catch (const StructurallySingular& e) {
+      leave(o, timer.seconds(), e.what());
+      return least_squares(e.what());
+    } catch (const ZeroPivot& e) {
+      leave(o, timer.seconds(), e.what());
+      if (!step.rearranged || l_.form_ == Form::paired_natural) return true;
+      l_.form_ = l_.form_ == Form::balanced ? Form::paired : Form::paired_natural;
+      return false;
+    } catch (const Error& e) {
+      leave(o, timer.seconds(), e.what());
+      return true;
+    } catch (const std::bad_alloc&) {
+      leave(o, timer.seconds(), "there was no memory for it");
+      return true;
+    }
+    Inside::engine(*rung).set_patience(step.patience);
+    l_.rung_ = std::move(rung);
+    l_.rung_options_ = o;
+    l_.reached_ = number;
+    run_rung(o, timer.seconds());
+    if (!done_) l_.rung_.reset();
+    return true;
+  }
+
+  /// The last that can be done for a singular system: no pivot is asked for, and what is solvable of it is solved.
+  bool least_squares(const std::string& why) {
+    reason_ = why;
+    Options o = l_.asked_;
+    o.solver = "gmres";
+    o.precond = "none";
+    o.restart = std::max(o.restart, 100);
+    const Timer timer;
+    Solver solver(o);
+    solver.setup(matrix());
+    Inside::engine(solver).set_patience({100, 100, 1000});
+    Inside::engine(solver).set_max_iterations(iterations_left());
+    Result r = solver.solve(b_, x_, &monitor_);
+    take(std::move(r), o, timer.seconds());
+    done_ = true;
+    return true;
+  }
+
+  void run_rung(const Options& o, double setup_seconds) {
+    const Timer timer;
+    Inside::engine(*l_.rung_).set_max_iterations(iterations_left());
+    Result r;
+    if (!from_zero_) {
+      r = l_.rung_->solve(b_, x_, &monitor_);
+    } else {  // what there is is as good as its size allows: another x may be smaller
+      std::vector<double> fresh(x_.size(), 0.0);
+      r = l_.rung_->solve(b_, fresh, &monitor_);
+      if (r.relative_residual < best_.relative_residual) std::copy(fresh.begin(), fresh.end(), x_.begin());
+    }
+    take(std::move(r), o, setup_seconds + timer.seconds());
+  }
+
+  void leave(const Options& o, double seconds, const std::string& why) {
+    rungs_.push_back(
+        {method_of(o), arguments_of(o), Status::breakdown, 0, started_ ? best_.relative_residual : 1.0, seconds, why});
+  }
+
+  /// What a rung's result means for the climb.
+  void take(Result r, const Options& o, double seconds) {
+    const bool ran_out = r.status == Status::max_iterations && r.iterations >= iterations_left();
+    iterations_ += r.iterations;
+    if (!started_) initial_ = r.initial_residual;
+    history_.insert(history_.end(), r.history.begin() + (history_.empty() ? 0 : 1), r.history.end());
+    notes_.insert(notes_.end(), r.notes.begin(), r.notes.end());
+    Rung rung{method_of(o), arguments_of(o), r.status, r.iterations, r.relative_residual, seconds, ""};
+    const double before = started_ && !from_zero_ ? best_.relative_residual : r.initial_residual;
+    gained_nothing_ = !(r.relative_residual < 0.9 * before);
+    const bool better = !started_ || r.relative_residual <= best_.relative_residual;
+    const Status status = r.status;
+    if (better) best_ = std::move(r);
+    started_ = true;
+    if (status == Status::converged || status == Status::interrupted || ran_out) {
+      done_ = true;
+    } else if (status == Status::stagnated && better && at_rounding()) {
+      // A residual of rounding alone. Twice, from zero, or small enough, and it is the system's own.
+      constexpr double small = 1e-5;
+      done_ = best_.relative_residual <= small || ++at_rounding_ == 2;
+      from_zero_ = true;
+      rung.why_left = "rounding allows no smaller residual with this x";
+      if (done_) reason_ = "rounding allows no smaller residual";
+    } else {
+      rung.why_left = status == Status::max_iterations
+                          ? "too slow: at the rate of its last iterations it will not arrive"
+                      : status == Status::stagnated ? "its recurrence believes in a residual that is not the true one"
+                      : status == Status::breakdown ? "it broke down"
+                                                    : "its residual grew";
+    }
+    rungs_.push_back(std::move(rung));
+  }
+  bool at_rounding() {
+    constexpr double few = 10;
+    return roundings(host_, matrix(), b_, x_) <= few;
+  }
+
+  Result finish() {
+    Result r = std::move(best_);
+    const bool good = r.status == Status::converged;
+    if (!done_ || (!good && !reason_.empty())) {
+      r.status = Status::stagnated;
+      notes_.push_back("not solved: " + (reason_.empty() ? "no rung of the ladder arrived" : reason_));
+    }
+    r.iterations = iterations_;
+    r.initial_residual = initial_;
+    if (!history_.empty()) history_.back() = r.relative_residual;
+    r.history = std::move(history_);
+    std::vector<std::string> once;
+    for (std::string& note : notes_)
+      if (std::find(once.begin(), once.end(), note) == once.end()) once.push_back(std::move(note));
+    r.notes = std::move(once);
+    r.rungs = std::move(rungs_);
+    return r;
+  }
+
+  Ladder& l_;
+  const Ground& ground_;
+  std::span<const double> b_;
+  std::span<double> x_;
+  Monitor& monitor_;
+  exec::Host host_;
+  CsrMatrix a_;
+  Result best_;
+  bool started_ = false, done_ = false, from_zero_ = false, gained_nothing_ = false;
+  int iterations_ = 0, at_rounding_ = 0;
+  double initial_ = 1;
+  std::vector<double> history_;
+  std::vector<std::string> notes_;
+  std::vector<Rung> rungs_;
+  std::string reason_;
+};
+
+Result Ladder::solve(const Ground& ground, std::span<const double> b, std::span<double> x, Monitor& monitor) {
+  return Climb(*this, ground, b, x, monitor).run();
+}
+
+}  // namespace krilu::solver

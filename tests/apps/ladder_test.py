@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# The ladder of the command krilu as a person meets it: rungs on the terminal and in the report, the command that goes
+# straight to the one that worked, --explain, and systems that cannot be solved. Argument 1: the command's path.
+import json
+import math
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+COMMAND = None
+BANNER = "%%MatrixMarket matrix coordinate real general\n"
+
+
+def saddle_point(n):
+    """2 + 1/(i+1) on the diagonal, -1 beside it, and for every third pair of rows a constraint without a diagonal."""
+    entries = {}
+    for i in range(n):
+        entries[i, i] = 2.0 + 1.0 / (i + 1)
+        if i > 0:
+            entries[i, i - 1] = -1.0
+        if i + 1 < n:
+            entries[i, i + 1] = -1.0
+    for c in range(n // 3):
+        for column, value in ((3 * c, 1.0), (3 * c + 1, -2.0)):
+            entries[n + c, column] = value
+            entries[column, n + c] = value
+    return n + n // 3, entries
+
+
+def swirl(n):
+    """Convection far beyond what the mesh resolves, against the row order: DILU's recurrences grow."""
+    entries = {}
+    for i in range(n * n):
+        entries[i, i] = 4.0
+        for j, inside in ((i - n, i >= n), (i - 1, i % n > 0), (i + 1, i % n < n - 1), (i + n, i < n * (n - 1))):
+            if inside:
+                entries[i, j] = 9.0 if j < i else -10.0
+    return n * n, entries
+
+
+def matrix_text(n, entries):
+    lines = ["%d %d %r\n" % (i + 1, j + 1, v) for (i, j), v in sorted(entries.items())]
+    return BANNER + "%d %d %d\n" % (n, n, len(lines)) + "".join(lines)
+
+
+def read_vector(path):
+    with open(path) as f:
+        return [float(line) for line in list(line for line in f if not line.startswith("%"))[1:]]
+
+
+def relative_residual(entries, x, b):
+    r = list(b)
+    for (i, j), v in entries.items():
+        r[i] -= v * x[j]
+    return math.sqrt(math.fsum(v * v for v in r) / math.fsum(v * v for v in b))
+
+
+class Ladder(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="krilu-ladder-")
+        self.addCleanup(shutil.rmtree, self.folder, True)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w") as f:
+            f.write(text)
+        return self.path(name)
+
+    def solve(self, *arguments, status=0):
+        done = subprocess.run([COMMAND, "solve", *arguments, "--rhs", "ones", "--threads", "1", "--device", "host"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60,
+                              cwd=self.folder)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        self.assertEqual(done.stderr, "")
+        return done.stdout
+
+    def report(self, *arguments, status=0):
+        return json.loads(self.solve(*arguments, "--json", "-", status=status))
+
+    def test_rungs_are_reported_and_the_last_line_goes_straight_to_the_one_that_worked(self):
+        rows, entries = swirl(30)
+        matrix = self.write("swirl.mtx", matrix_text(rows, entries))
+        out = self.solve(matrix, "-o", "x.mtx", "--json", "r.json")
+        self.assertLessEqual(relative_residual(entries, read_vector(self.path("x.mtx")), [1.0] * rows), 1e-8)
+        with open(self.path("r.json")) as f:
+            r = json.load(f)
+        self.assertEqual(r["status"], "converged")
+        self.assertGreater(len(r["rungs"]), 1)
+        self.assertEqual(r["rungs"][0]["arguments"], "--solver bicgstab --precond dilu")
+        for rung in r["rungs"]:
+            self.assertEqual(set(rung), {"what", "arguments", "status", "iterations", "relative_residual", "seconds",
+                                         "why_left"})
+            self.assertIn("rung", out)
+        for rung in r["rungs"][:-1]:
+            self.assertNotEqual(rung["why_left"], "")
+        self.assertEqual(r["rungs"][-1]["why_left"], "")
+        self.assertEqual(sum(rung["iterations"] for rung in r["rungs"]), r["iterations"])
+        self.assertLessEqual(sum(rung["seconds"] for rung in r["rungs"]), r["seconds"]["solve"] + 0.05)
+        # The last words of the output are a command.
+        words = " ".join(out.split())
+        command = shlex.split(words[words.rindex("krilu solve"):])
+        self.assertEqual(command[:3], ["krilu", "solve", matrix])
+        straight = self.report(*command[2:])
+        self.assertEqual(straight["status"], "converged")
+        self.assertEqual(straight["rungs"], [])
+        self.assertEqual((straight["solver"], straight["precond"]), (r["solver"], r["precond"]))
+
+    def test_easy_systems_say_nothing_of_ladders(self):
+        out = self.solve("gen:convdiff2d:20x20")
+        self.assertNotIn("rung", out)
+        self.assertNotIn("next time", out)
+        r = self.report("gen:convdiff2d:20x20")
+        self.assertEqual([g["arguments"] for g in r["rungs"]], ["--solver bicgstab --precond dilu"])
+        self.assertEqual(self.report("gen:convdiff2d:20x20", "--solver", "bicgstab")["rungs"], [])
+
+    def test_zeros_on_the_diagonal_begin_with_the_matching(self):
+        rows, entries = saddle_point(300)
+        matrix = self.write("saddle.mtx", matrix_text(rows, entries))
+        r = self.report(matrix)
+        self.assertEqual(r["status"], "converged")
+        self.assertIn("scaling matching", r["rungs"][0]["what"])
+        out = self.solve(matrix, "--explain")
+        self.assertIn("scaling matching", out)
+        self.assertNotIn("converged", out)
+        self.assertNotIn("true residual", out)
+
+    def test_explain_does_not_solve(self):
+        out = self.solve("gen:poisson2d:9x9", "--explain", "-o", "x.mtx")
+        self.assertIn("solver cg: the matrix is symmetric", out)
+        self.assertIn("where that does not arrive: gmres(50) with ilut", out)
+        self.assertFalse(os.path.exists(self.path("x.mtx")))
+        self.assertEqual(self.solve("gen:poisson2d:9x9", "--explain", "--quiet"), "")
+
+    def test_a_structurally_singular_matrix(self):
+        rows, entries = swirl(12)
+        for i in (40, 41, 42):  # three rows on two columns
+            entries = {at: v for at, v in entries.items() if at[0] != i}
+            entries[i, 7] = float(i)
+            entries[i, 90] = 1.0
+        matrix = self.write("singular.mtx", matrix_text(rows, entries))
+        out = self.solve(matrix, "-o", "x.mtx", status=3)
+        self.assertIn("not converged", out)
+        self.assertIn("structurally singular: 1 row (4", " ".join(out.split()))
+        x = read_vector(self.path("x.mtx"))
+        self.assertTrue(all(math.isfinite(v) for v in x))
+        r = self.report(matrix, status=3)
+        self.assertEqual(r["status"], "stagnated")
+        self.assertAlmostEqual(r["relative_residual"], relative_residual(entries, x, [1.0] * rows), delta=1e-3)
+        self.assertLessEqual(r["relative_residual"], 1.0)
+
+    def test_a_numerically_singular_matrix(self):
+        rows, entries = swirl(10)
+        for j in range(rows):  # row 30 is row 31 twice
+            entries.pop((29, j), None)
+            if (30, j) in entries:
+                entries[29, j] = 2 * entries[30, j]
+        r = self.report(self.write("twice.mtx", matrix_text(rows, entries)), status=3)
+        self.assertIn(r["status"], ("stagnated", "max_iterations"))
+        self.assertTrue(any(note.startswith("not solved") for note in r["notes"]), r["notes"])
+
+    def test_options_of_rungs_are_options_of_the_command(self):
+        rows, entries = saddle_point(90)
+        matrix = self.write("saddle.mtx", matrix_text(rows, entries))
+        for scaling in ("matching",):
+            r = self.report(matrix, "--solver", "gmres", "--precond", "ilut:20,0.001", "--scaling", scaling, "--ordering",
+                            "rcm")
+            self.assertEqual((r["status"], r["asked"]["scaling"]), ("converged", scaling))
+        lu = subprocess.run([COMMAND, "solve", matrix, "--precond", "lu", "--json", "-"], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
+        if "without SuperLU" not in lu.stderr:
+            self.assertEqual(lu.returncode, 0, lu.stderr)
+            self.assertEqual(json.loads(lu.stdout)["precond"], "lu")
+
+
+if __name__ == "__main__":
+    COMMAND = os.path.abspath(sys.argv.pop(1))
+    unittest.main()

@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ladder behind `auto`: easy systems pay nothing for it, hard ones are solved by a rung that is reported and
+// remembered, systems that cannot be solved end with a reason; and the options that it is made of (scaling, lu), each
+// held against the true residual and Gaussian elimination.
+#include "solver/ladder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "krilu/io.hpp"
+#include "krilu/solver.hpp"
+#include "solver/sparse_lu.hpp"
+#include "support/support.hpp"
+
+namespace {
+
+using namespace krilu;
+using test::from_dense;
+
+struct Solved {
+  Result r;
+  std::vector<double> x;
+};
+Solved solved(const CsrMatrix& a, const std::vector<double>& b, const Options& o = {}) {
+  std::vector<double> x(b.size(), 0.0);
+  Solver solver(o);
+  solver.setup(a);
+  Result r = solver.solve(b, x);
+  return {std::move(r), std::move(x)};
+}
+std::vector<double> ones(const CsrMatrix& a) { return std::vector<double>(std::size_t(a.rows), 1.0); }
+
+std::string refusal(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return "";
+}
+void expect_words(const std::string& sentence, const std::vector<std::string>& words) {
+  for (const std::string& word : words)
+    EXPECT_NE(sentence.find(word), std::string::npos) << "'" << word << "' is not in: " << sentence;
+}
+bool any_has(const std::vector<std::string>& lines, const std::string& part) {
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& l) { return l.find(part) != std::string::npos; });
+}
+
+/// What rounding may change in ||b - A x|| / ||b|| when it is formed in double.
+double rounding_of_residual(const CsrMatrix& a, const std::vector<double>& x, const std::vector<double>& b) {
+  double sum = 0, rhs = 0;
+  for (Index i = 0; i < a.rows; ++i) {
+    double terms = std::abs(b[std::size_t(i)]);
+    const auto begin = std::size_t(a.offsets[std::size_t(i)]), end = std::size_t(a.offsets[std::size_t(i) + 1]);
+    for (auto k = begin; k < end; ++k) terms += std::abs(a.values[k] * x[std::size_t(a.columns[k])]);
+    sum += std::pow(terms * double(end - begin + 1), 2);
+    rhs += b[std::size_t(i)] * b[std::size_t(i)];
+  }
+  return std::numeric_limits<double>::epsilon() * std::sqrt(sum / rhs);
+}
+
+/// What must hold of every result, however it ended.
+void expect_honest(const CsrMatrix& a, const std::vector<double>& b, const Solved& s) {
+  for (double v : s.x) ASSERT_TRUE(std::isfinite(v));
+  const double truth = test::true_residual(a, s.x, b);
+  EXPECT_NEAR(s.r.relative_residual, truth, 1e-6 * truth + rounding_of_residual(a, s.x, b));
+  ASSERT_EQ(s.r.history.size(), std::size_t(s.r.iterations) + 1);
+  EXPECT_EQ(s.r.history.back(), s.r.relative_residual);
+  int iterations = 0;
+  for (const Rung& rung : s.r.rungs) iterations += rung.iterations;
+  if (!s.r.rungs.empty()) {
+    EXPECT_EQ(iterations, s.r.iterations);
+  }
+  for (std::size_t k = 0; k + 1 < s.r.rungs.size(); ++k) EXPECT_FALSE(s.r.rungs[k].why_left.empty());
+  if (s.r.status == Status::converged && !s.r.rungs.empty()) {
+    EXPECT_TRUE(s.r.rungs.back().why_left.empty());
+  }
+}
+
+/// Rows and columns in new places, and scaled: entry (i, j) is row_scale[i] a(row[i], column[j]) column_scale[j].
+CsrMatrix moved(const CsrMatrix& a, const std::vector<Index>& row, const std::vector<Index>& column,
+                const std::vector<double>& row_scale, const std::vector<double>& column_scale) {
+  std::vector<Index> place(column.size());
+  for (std::size_t j = 0; j < column.size(); ++j) place[std::size_t(column[j])] = Index(j);
+  CsrMatrix out;
+  out.rows = out.cols = a.rows;
+  out.offsets.push_back(0);
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    std::vector<std::pair<Index, double>> entries;
+    const auto from = std::size_t(row[i]);
+    for (auto k = std::size_t(a.offsets[from]); k < std::size_t(a.offsets[from + 1]); ++k) {
+      const Index j = place[std::size_t(a.columns[k])];
+      entries.emplace_back(j, row_scale[i] * a.values[k] * column_scale[std::size_t(j)]);
+    }
+    std::sort(entries.begin(), entries.end());
+    for (const auto& [j, v] : entries) {
+      out.columns.push_back(j);
+      out.values.push_back(v);
+    }
+    out.offsets.push_back(Offset(out.columns.size()));
+  }
+  return out;
+}
+std::vector<Index> shuffled(Index n, std::uint64_t seed) {
+  std::vector<Index> p(static_cast<std::size_t>(n));
+  std::iota(p.begin(), p.end(), Index(0));
+  std::shuffle(p.begin(), p.end(), std::mt19937_64(seed));
+  return p;
+}
+/// 2^e, e uniform in -most .. most.
+std::vector<double> powers(Index n, int most, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<double> s(static_cast<std::size_t>(n));
+  for (double& v : s) v = std::ldexp(1.0, int(random() % std::uint64_t(2 * most + 1)) - most);
+  return s;
+}
+
+/// [A B^T; B 0]: a five-point A and constraints between neighbouring pairs; zeros on the diagonal of all of them.
+CsrMatrix saddle_point(Index side, bool stores_zeros) {
+  const CsrMatrix a = generate("gen:poisson2d:" + std::to_string(side) + "x" + std::to_string(side));
+  const Index n = a.rows, m = n / 3;
+  CsrMatrix s;
+  s.rows = s.cols = n + m;
+  s.offsets.push_back(0);
+  const auto put = [&](Index j, double v) {
+    s.columns.push_back(j);
+    s.values.push_back(v);
+  };
+  for (Index i = 0; i < n; ++i) {
+    for (auto k = std::size_t(a.offsets[std::size_t(i)]); k < std::size_t(a.offsets[std::size_t(i) + 1]); ++k)
+      put(a.columns[k], a.values[k]);
+    if (i / 3 < m && i % 3 < 2) put(n + i / 3, i % 3 == 0 ? 1.0 : -2.0);
+    s.offsets.push_back(Offset(s.columns.size()));
+  }
+  for (Index c = 0; c < m; ++c) {
+    put(3 * c, 1);
+    put(3 * c + 1, -2);
+    if (stores_zeros) put(n + c, 0);
+    s.offsets.push_back(Offset(s.columns.size()));
+  }
+  return s;
+}
+
+// --- what is easy ----------------------------------------------------------------------------------------------------
+
+TEST(Ladder, EasySystemsAreSolvedByTheFirstRungAsIfItHadBeenNamed) {
+  for (const auto& [name, method, precond] :
+       std::vector<std::array<const char*, 3>>{{"gen:poisson3d:12x12x12", "cg", "dic"},
+                                               {"gen:convdiff3d:12x11x10", "bicgstab", "dilu"},
+                                               {"gen:poisson2d:90x90", "cg", "dic"}}) {
+    SCOPED_TRACE(name);
+    CsrMatrix a = generate(name);
+    for (double sign : {1.0, -1.0}) {  // OpenFOAM's pressure systems are negative definite
+      for (double& v : a.values) v *= sign;
+      const auto b = test::random_values(std::size_t(a.rows), 1);
+      const Solved free = solved(a, b), named = solved(a, b, {.solver = method, .precond = precond});
+      expect_honest(a, b, free);
+      ASSERT_EQ(free.r.rungs.size(), 1u);
+      EXPECT_EQ(free.r.rungs[0].arguments, std::string("--solver ") + method + " --precond " + precond);
+      EXPECT_EQ(free.r.status, Status::converged);
+      EXPECT_EQ(free.r.iterations, named.r.iterations);
+      EXPECT_EQ(free.x, named.x);
+      EXPECT_TRUE(named.r.rungs.empty());
+    }
+  }
+}
+
+TEST(Ladder, WhatIsNamedIsDoneAndNothingElse) {
+  const CsrMatrix a = saddle_point(12, false);
+  const Result r = solved(a, ones(a), {.solver = "gmres", .restart = 5, .max_iterations = 60}).r;
+  EXPECT_EQ(r.status, Status::max_iterations);
+  EXPECT_TRUE(r.rungs.empty());
+  EXPECT_TRUE(solved(a, ones(a), {.precond = "none", .max_iterations = 10}).r.rungs.empty());
+}
+
+// --- what is not -----------------------------------------------------------------------------------------------------
+
+TEST(Ladder, SaddlePointsAreSolvedByPairingRowsWithColumns) {
+  for (const char* device : {"host", "emulated"})
+    for (bool stores_zeros : {false, true}) {
+      SCOPED_TRACE(std::string(device) + (stores_zeros ? ", zeros stored" : ""));
+      const CsrMatrix a = saddle_point(20, stores_zeros);
+      const Solved s = solved(a, ones(a), {.device = device});
+      expect_honest(a, ones(a), s);
+      EXPECT_EQ(s.r.status, Status::converged);
+      expect_words(s.r.rungs.back().what, {"matching"});
+      EXPECT_EQ(s.r.solver, "gmres");
+    }
+}
+
+TEST(Ladder, TheNamedRungDoesWhatTheLadderDidThere) {
+  const CsrMatrix a = saddle_point(20, false);
+  const Solved s = solved(a, ones(a));
+  ASSERT_EQ(s.r.rungs.size(), 1u) << "zeros on the diagonal are seen beforehand";
+  Options o;
+  o.solver = "gmres";
+  o.restart = 50;
+  o.precond = s.r.precond;
+  o.scaling = "matching";
+  o.ordering = "rcm";
+  EXPECT_EQ(solver::arguments_of(o), s.r.rungs[0].arguments);
+  const Solved named = solved(a, ones(a), o);
+  EXPECT_EQ(named.r.iterations, s.r.iterations);
+  EXPECT_EQ(named.x, s.x);
+}
+
+TEST(Ladder, IsTheSameEachTimeAndForAnyNumberOfThreads) {
+  const CsrMatrix a = saddle_point(25, false);
+  const Solved one = solved(a, ones(a), {.threads = 1});
+  for (int threads : {1, 2, 3}) {
+    const Solved again = solved(a, ones(a), {.threads = threads});
+    EXPECT_EQ(again.x, one.x) << threads;
+    EXPECT_EQ(again.r.history, one.r.history) << threads;
+  }
+}
+
+/// Neighbours that differ by twelve orders of magnitude and a row order of no sense: neither DILU nor DIC will do.
+CsrMatrix disordered(std::uint64_t seed) {
+  const CsrMatrix a = generate("gen:convdiff2d:30x30");
+  return moved(a, shuffled(a.rows, seed), shuffled(a.rows, seed + 1), powers(a.rows, 6, seed + 2),
+               powers(a.rows, 6, seed + 3));
+}
+
+TEST(Ladder, SystemsInAnyOrderAndScaleAreStillSolved) {
+  for (const char* name : {"gen:convdiff2d:25x25", "gen:poisson2d:25x25", "gen:convdiff3d:9x9x9"})
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+      SCOPED_TRACE(std::string(name) + " seed " + std::to_string(seed));
+      const CsrMatrix a = generate(name);
+      const std::vector<double> none(std::size_t(a.rows), 1.0);
+      const auto p = shuffled(a.rows, seed), q = shuffled(a.rows, seed + 10);
+      const auto r = powers(a.rows, 6, seed + 20), c = powers(a.rows, 6, seed + 30);
+      std::vector<Index> same(static_cast<std::size_t>(a.rows));
+      std::iota(same.begin(), same.end(), Index(0));
+      for (const CsrMatrix& m : {moved(a, p, p, none, none), moved(a, p, q, none, none), moved(a, same, same, r, c),
+                                 moved(a, same, same, r, r), moved(a, p, q, r, c)}) {
+        const auto b = test::random_values(std::size_t(a.rows), seed);
+        const Solved s = solved(m, b);
+        expect_honest(m, b, s);
+        EXPECT_EQ(s.r.status, Status::converged);
+      }
+    }
+}
+
+TEST(Ladder, GoesOnFromTheBestIterateAndSaysWhyItLeft) {
+  // Convection far beyond what a mesh resolves, against the row order: DILU's recurrences grow.
+  CsrMatrix a = generate("gen:poisson2d:40x40");
+  for (Index i = 0; i < a.rows; ++i)
+    for (auto k = std::size_t(a.offsets[std::size_t(i)]); k < std::size_t(a.offsets[std::size_t(i) + 1]); ++k)
+      if (a.columns[k] != i) a.values[k] *= a.columns[k] < i ? -9 : 10;
+  const Solved s = solved(a, ones(a));
+  expect_honest(a, ones(a), s);
+  EXPECT_EQ(s.r.status, Status::converged);
+  ASSERT_GT(s.r.rungs.size(), 1u);
+  EXPECT_EQ(s.r.rungs[0].arguments, "--solver bicgstab --precond dilu");
+  EXPECT_LE(s.r.rungs[0].iterations, 100);
+}
+
+// --- time steps ------------------------------------------------------------------------------------------------------
+
+TEST(Ladder, ASolverRemembersTheRungForLaterValuesAndRightHandSides) {
+  CsrMatrix a = disordered(5);
+  Solver solver;
+  solver.analyse(a);
+  EXPECT_EQ(solver.counts().analyses, 1);
+  int analyses = 0;
+  for (int step = 0; step < 4; ++step) {
+    SCOPED_TRACE(step);
+    if (step > 0)
+      for (double& v : a.values) v *= 1 + 0.01 * step;
+    solver.factor(a);
+    for (std::uint64_t rhs = 1; rhs <= 2; ++rhs) {
+      const auto b = test::random_values(std::size_t(a.rows), rhs);
+      std::vector<double> x(b.size(), 0.0);
+      const Result r = solver.solve(b, x);
+      EXPECT_EQ(r.status, Status::converged);
+      EXPECT_LE(test::true_residual(a, x, b), 1.01e-8);
+      if (analyses == 0) analyses = solver.counts().analyses;
+      EXPECT_EQ(r.rungs.size(), 1u) << "a disordered matrix has zeros on its diagonal";
+      EXPECT_EQ(solver.counts().analyses, analyses);
+    }
+    EXPECT_EQ(solver.counts().factorisations, step + 1);
+  }
+  EXPECT_EQ(solver.counts().solves, 8);
+  EXPECT_GT(solver.costs().application, 0);
+  solver.set_tolerances(1e-4, 0);
+  std::vector<double> x(std::size_t(a.rows), 0.0);
+  const Result loose = solver.solve(ones(a), x);
+  EXPECT_LE(loose.relative_residual, 1e-4);
+  EXPECT_GT(loose.relative_residual, 1e-9);
+  // Values that the rung cannot factor: the ladder begins anew, and NaN is refused as ever.
+  CsrMatrix bad = a;
+  bad.values[0] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THROW(solver.factor(bad), Error);
+  solver.factor(a);
+  EXPECT_EQ(solver.solve(ones(a), x).status, Status::converged);
+}
+
+TEST(Ladder, TheMatrixIsHadBackFromWhatIsStored) {
+  for (const char* ordering : {"natural", "rcm", "multicolour"})
+    for (const char* device : {"host", "emulated"})
+      for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+        CsrMatrix a = test::random_matrix(
+            {.rows = 90, .per_row = double(seed), .symmetric_pattern = seed % 2 == 0, .seed = seed});
+        if (seed > 3) a = moved(a, shuffled(90, seed), shuffled(90, seed + 1), powers(90, 2, 1), powers(90, 2, 2));
+        std::vector<Index> missing;
+        for (Index i = 0; i < a.rows; ++i)
+          if (!std::binary_search(a.columns.data() + a.offsets[std::size_t(i)],
+                                  a.columns.data() + a.offsets[std::size_t(i) + 1], i))
+            missing.push_back(i);
+        Solver solver({.solver = "gmres", .precond = "none", .ordering = ordering, .device = device});
+        solver.setup(a);
+        const CsrMatrix back = solver::Inside::engine(solver).matrix(missing);
+        EXPECT_EQ(back.offsets, a.offsets);
+        EXPECT_EQ(back.columns, a.columns);
+        EXPECT_EQ(back.values, a.values);
+      }
+}
+
+// --- what cannot be solved -------------------------------------------------------------------------------------------
+
+TEST(Ladder, AStructurallySingularMatrixEndsWithItsRowsNamed) {
+  // Rows 40, 41 and 42 have entries in two columns only.
+  CsrMatrix easy = generate("gen:convdiff2d:10x10");
+  test::Dense d = test::to_dense(easy);
+  for (std::size_t i = 39; i < 42; ++i) {
+    std::fill(d[i].begin(), d[i].end(), 0.0);
+    d[i][3] = double(i);
+    d[i][77] = 2 + double(i % 2);
+  }
+  const CsrMatrix a = from_dense(d);
+  const Solved s = solved(a, ones(a));
+  expect_honest(a, ones(a), s);
+  EXPECT_EQ(s.r.status, Status::stagnated);
+  EXPECT_LT(s.r.relative_residual, 1);
+  EXPECT_GT(s.r.relative_residual, 1e-6);
+  ASSERT_TRUE(any_has(s.r.notes, "structurally singular: 1 row"));
+  EXPECT_TRUE(any_has(s.r.notes, "(40,") || any_has(s.r.notes, "(41,") || any_has(s.r.notes, "(42,"));
+  // A right-hand side that such a matrix does reach is met all the same.
+  std::vector<double> b(std::size_t(a.rows), 0.0);
+  for (Index i = 0; i < a.rows; ++i)
+    for (auto k = std::size_t(a.offsets[std::size_t(i)]); k < std::size_t(a.offsets[std::size_t(i) + 1]); ++k)
+      b[std::size_t(i)] += a.values[k];
+  const Solved reached = solved(a, b);
+  expect_honest(a, b, reached);
+  EXPECT_EQ(reached.r.status, Status::converged);
+}
+
+TEST(Ladder, ASingularMatrixOfFullPatternEndsWithItsBestIterate) {
+  // The Neumann problem, and a right-hand side with a mean.
+  CsrMatrix a = generate("gen:poisson2d:15x15");
+  for (Index i = 0; i < a.rows; ++i) {
+    double sum = 0;
+    std::size_t diagonal = 0;
+    for (auto k = std::size_t(a.offsets[std::size_t(i)]); k < std::size_t(a.offsets[std::size_t(i) + 1]); ++k) {
+      if (a.columns[k] == i)
+        diagonal = k;
+      else
+        sum -= a.values[k];
+    }
+    a.values[diagonal] = sum;
+  }
+  std::vector<double> b = test::random_values(std::size_t(a.rows), 2);
+  for (double& v : b) v += 1;
+  const Solved s = solved(a, b);
+  for (double v : s.x) ASSERT_TRUE(std::isfinite(v));
+  EXPECT_NE(s.r.status, Status::converged);
+  EXPECT_LE(s.r.relative_residual, 1.0);
+  EXPECT_NEAR(s.r.relative_residual, test::true_residual(a, s.x, b), 1e-6);
+  EXPECT_TRUE(any_has(s.r.notes, "not solved: "));
+  // One without is solved at the first rung.
+  double mean = std::accumulate(b.begin(), b.end(), 0.0) / double(b.size());
+  for (double& v : b) v -= mean;
+  EXPECT_EQ(solved(a, b).r.status, Status::converged);
+}
+
+TEST(Ladder, KeepsToTheLimitOfIterationsOverAllRungs) {
+  const CsrMatrix a = disordered(9);
+  for (int most : {0, 1, 7, 15}) {
+    const Solved s = solved(a, ones(a), {.max_iterations = most});
+    expect_honest(a, ones(a), s);
+    EXPECT_LE(s.r.iterations, most);
+    EXPECT_TRUE(s.r.status == Status::max_iterations || s.r.status == Status::converged);
+  }
+}
+
+TEST(Ladder, AnInterruptEndsIt) {
+  const CsrMatrix a = disordered(9);
+  Solver solver;
+  solver.setup(a);
+  Monitor monitor;
+  monitor.interrupt();
+  std::vector<double> x(std::size_t(a.rows), 0.0);
+  EXPECT_EQ(solver.solve(ones(a), x, &monitor).status, Status::interrupted);
+}
+
+// --- the options that it is made of ----------------------------------------------------------------------------------
+
+TEST(Scaling, AWholeFactorisationInAnyFormIsTheInverse) {
+  const CsrMatrix a = disordered(3);
+  const CsrMatrix dominant = generate("gen:convdiff2d:12x12");
+  for (const char* device : {"host", "emulated"})
+    for (const char* ordering : {"natural", "rcm", "metis:4"}) {
+      SCOPED_TRACE(std::string(device) + " " + ordering);
+      Options o{
+          .solver = "gmres", .precond = "ilut:900,0", .ordering = ordering, .scaling = "matching", .device = device};
+      const Result r = solved(a, ones(a), o).r;
+      EXPECT_EQ(r.status, Status::converged);
+      EXPECT_LE(r.iterations, 3);
+      for (const char* scaling : {"none", "rows", "both"}) {
+        o.scaling = scaling;
+        const Result full = solved(dominant, ones(dominant), o).r;
+        EXPECT_EQ(full.status, Status::converged);
+        EXPECT_LE(full.iterations, 2) << scaling;
+        EXPECT_LE(full.relative_residual, 1e-12);
+      }
+    }
+}
+
+TEST(Scaling, PowersOfTwoOnRowsAndColumnsAreUndone) {
+  // With a scaling that finds them again, the preconditioner is that of the system as it was: iterations do not grow.
+  const CsrMatrix a = generate("gen:convdiff2d:20x20");
+  const auto column = powers(a.rows, 20, 8);
+  const std::vector<double> none(std::size_t(a.rows), 1.0);
+  std::vector<Index> same(static_cast<std::size_t>(a.rows));
+  std::iota(same.begin(), same.end(), Index(0));
+  const CsrMatrix scaled = moved(a, same, same, none, column);
+  const auto b = test::random_values(std::size_t(a.rows), 4);
+  const Options o{.solver = "gmres", .precond = "ilut:5,0.05", .scaling = "matching"};
+  const Solved plain = solved(a, b, o), other = solved(scaled, b, o);
+  EXPECT_EQ(other.r.status, Status::converged);
+  EXPECT_NEAR(plain.r.iterations, other.r.iterations, 1);
+  for (std::size_t i = 0; i < b.size(); ++i) EXPECT_NEAR(other.x[i] * column[i], plain.x[i], 1e-6);
+}
+
+TEST(Scaling, TheOrderingIsThatOfTheElimination) {
+  // Natural order fills a matrix whose rows were shuffled; RCM finds its band again.
+  const CsrMatrix a = generate("gen:convdiff2d:30x30");
+  const auto p = shuffled(a.rows, 3);
+  const std::vector<double> none(std::size_t(a.rows), 1.0);
+  const CsrMatrix m = moved(a, p, p, none, none);
+  const auto iterations = [&](const char* ordering) {
+    return solved(m, ones(m), {.solver = "gmres", .precond = "ilut:10,0.001", .ordering = ordering}).r.iterations;
+  };
+  EXPECT_LT(iterations("rcm"), iterations("natural"));
+}
+
+TEST(Scaling, RefusesWhatItCannotDo) {
+  const auto sentence = [](Options o) { return refusal([&] { const Solver refused(std::move(o)); }); };
+  expect_words(sentence({.scaling = "matchign"}), {"unknown scaling 'matchign'", "did you mean 'matching'?"});
+  expect_words(sentence({.precond = "dilu", .scaling = "rows"}), {"scaling rows", "ilu0, iluk, ilut"});
+  expect_words(sentence({.precond = "ilu0", .scaling = "both", .device = "cuda"}), {"scaling both", "--device host"});
+  expect_words(sentence({.precond = "lu", .device = "cuda:0"}), {"precond lu", "--device host"});
+  expect_words(sentence({.solver = "gmres-ir", .precond = "ilu0", .scaling = "both"}), {"double precision"});
+  expect_words(sentence({.precond = "lu", .precision = "fp32"}), {"precond lu", "double precision"});
+  // A pattern alone has nothing to pair.
+  const CsrMatrix a = generate("gen:poisson2d:4x4");
+  CsrView pattern = a;
+  pattern.values = nullptr;
+  expect_words(refusal([&] {
+                 Solver s({.solver = "gmres", .precond = "ilu0", .scaling = "matching"});
+                 s.analyse(pattern);
+               }),
+               {"scaling matching", "values"});
+  const CsrMatrix singular = from_dense({{1, 0, 0}, {2, 0, 0}, {0, 1, 1}});
+  try {
+    Solver s({.solver = "gmres", .precond = "ilu0", .scaling = "matching"});
+    s.setup(singular);
+    FAIL();
+  } catch (const StructurallySingular& e) {
+    expect_words(e.what(), {"structurally singular", "1 row"});
+  }
+}
+
+TEST(Lu, SolvesInAStepAndSaysWhatItCannot) {
+  if (solver::SparseLu::name().empty()) GTEST_SKIP() << "krilu was built without SuperLU";
+  const CsrMatrix a = disordered(1);
+  for (const char* device : {"host", "emulated"}) {
+    Solver solver({.precond = "lu", .device = device});
+    solver.setup(a);
+    std::vector<double> x(std::size_t(a.rows), 0.0);
+    const Result r = solver.solve(ones(a), x);
+    EXPECT_EQ(r.status, Status::converged);
+    EXPECT_LE(r.iterations, 2);
+    EXPECT_EQ(r.solver, "gmres");
+    EXPECT_EQ(r.precond, "lu");
+    EXPECT_LE(test::true_residual(a, x, ones(a)), 1e-8);
+    CsrMatrix twice = a;
+    for (double& v : twice.values) v *= 2;
+    solver.factor(twice);
+    const Result again = solver.solve(ones(a), x);
+    EXPECT_EQ(again.status, Status::converged);
+    EXPECT_LE(again.iterations, 3);
+  }
+  const CsrMatrix singular = from_dense({{1, 2}, {2, 4}});
+  Solver solver({.precond = "lu"});
+  solver.analyse(singular);
+  expect_words(refusal([&] { solver.factor(singular); }), {"lu", "singular"});
+}
+
+// --- real systems ----------------------------------------------------------------------------------------------------
+
+TEST(Ladder, RealSystemsAreSolvedOrAsWellAsADirectSolveCan) {
+  KRILU_REQUIRE_MATRIX(one, "add32.mtx.gz");
+  const bool has_lu = !solver::SparseLu::name().empty();
+  int met = 0, direct = 0, all = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(one.parent_path())) {
+    const std::string name = entry.path().filename().string();
+    if (!name.ends_with(".mtx.gz") || name.ends_with("_b.mtx.gz") || name.ends_with("_x.mtx.gz")) continue;
+    SCOPED_TRACE(name);
+    const CsrMatrix a = read_matrix_market(entry.path().string()).matrix;
+    const auto b = ones(a);
+    const Solved s = solved(a, b, {.device = "host", .threads = 1});
+    expect_honest(a, b, s);
+    double enough = 1e-8;
+    if (s.r.relative_residual > enough && has_lu)
+      enough = 10 * solved(a, b, {.precond = "lu", .device = "host", .threads = 1}).r.relative_residual;
+    ++all;
+    const bool good = s.r.relative_residual <= std::max(1e-8, enough);
+    met += good;
+    direct += good && s.r.precond == "lu";
+    if (!good) std::printf("%s: %.1e, %s\n", name.c_str(), s.r.relative_residual, s.r.rungs.back().what.c_str());
+  }
+  EXPECT_GE(met, has_lu ? all * 47 / 49 : all * 45 / 49);
+  EXPECT_GE(met - direct, all * 40 / 49);
+}
+
+TEST(Ladder, PressureSystemsOfOpenFoamStayOnTheFirstRung) {
+  KRILU_REQUIRE_MATRIX(file, "openfoam/foam_pitzDaily110k_p.mtx.gz");
+  const CsrMatrix a = read_matrix_market(file.string()).matrix;
+  const auto b = read_vector((file.parent_path() / "foam_pitzDaily110k_p_b.mtx.gz").string());
+  const Solved s = solved(a, b, {.device = "host"});
+  EXPECT_EQ(s.r.status, Status::converged);
+  ASSERT_EQ(s.r.rungs.size(), 1u);
+  EXPECT_EQ(s.r.rungs[0].arguments, "--solver cg --precond dic");
+}
+
+}  // namespace
