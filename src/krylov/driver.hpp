@@ -29,8 +29,8 @@ struct Criterion {
   Norm norm = Norm::true2;
   int max_iterations = 10000;
   bool from_zero = false;  // x is zero on entry: its residual is b, without a product
-  Patience patience =
-      {};  // of methods in the driver's own precision; a solve that ends by it has status max_iterations
+  /// Of methods in the driver's own precision; a solve that ends by it has status max_iterations.
+  Patience patience = {};
 };
 
 struct Outcome {
