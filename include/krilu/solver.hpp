@@ -187,6 +187,11 @@ class Solver {
   /// Throws krilu::Error for wrong lengths, and for NaN or infinity in b or x.
   Result solve(std::span<const double> b, std::span<double> x, Monitor* monitor = nullptr);
 
+  /// z = M^-1 r: the preconditioner that factor formed, in double, applied once; for the Krylov methods of others. r
+  /// and z of length rows(). Where solver and precond are both `auto`, it is the first rung's. Throws krilu::Error
+  /// before factor and for wrong lengths. Not while another thread solves.
+  void apply(std::span<const double> r, std::span<double> z);
+
   /// The tolerances of the next solves, in place of those of the options. Throws krilu::Error for negative ones.
   void set_tolerances(double rtol, double atol);
 

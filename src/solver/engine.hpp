@@ -49,6 +49,8 @@ class Engine {
   virtual CsrMatrix matrix(std::span<const Index> missing_diagonal) const = 0;
   /// `from_zero`: x holds zeros.
   virtual krylov::Outcome solve(std::span<const double> b, std::span<double> x, bool from_zero, Monitor& monitor) = 0;
+  /// After factor: z = M^-1 r, of as many entries as rows, in the caller's order.
+  virtual void apply(std::span<const double> r, std::span<double> z) = 0;
   virtual std::size_t bytes() const = 0;
   virtual std::optional<triangular::Report> triangular() const = 0;
   /// What the analysis found, of the matrix and of the preconditioner's own, for people.

@@ -105,6 +105,12 @@ class EngineOn final : public EngineIn<Space> {
       throw Error("solves between vectors that live on " + device_ + " are not there yet: the host has them");
     }
   }
+  void apply(std::span<const double> r, std::span<double> z) override {
+    enter();
+    system_.copy_in(b_, r);
+    precond_->apply(b_.data(), x_.data());
+    system_.copy_out(z, x_);
+  }
   void set_tolerances(double rtol, double atol) override {
     options_.rtol = rtol;
     options_.atol = atol;

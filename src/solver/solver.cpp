@@ -432,6 +432,15 @@ Result Solver::Body::run(std::span<const double> b, std::span<double> x, bool fr
   return r;
 }
 
+void Solver::apply(std::span<const double> r, std::span<double> z) {
+  Body& s = *body_;
+  if (!s.factored) throw Error("apply comes after analyse and factor");
+  const auto n = std::size_t(s.rows);
+  if (r.size() != n || z.size() != n)
+    throw Error(fmt::format("r and z must have {} entries; they have {} and {}", n, r.size(), z.size()));
+  if (n > 0) s.engine->apply(r, z);
+}
+
 void Solver::set_tolerances(double rtol, double atol) {
   Options changed = body_->options;
   changed.rtol = rtol;

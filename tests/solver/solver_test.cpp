@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "krilu/io.hpp"
+#include "solver/sparse_lu.hpp"
 #include "support/support.hpp"
 
 namespace {
@@ -535,6 +536,41 @@ TEST(Seconds, CoverTheWork) {
   EXPECT_GT(r.seconds.factor, 0);
   EXPECT_GT(r.seconds.solve, 0);
   EXPECT_LE(r.seconds.analyse + r.seconds.factor + r.seconds.solve, all);
+}
+
+// A tridiagonal matrix has no fill: its factors are exact, M^-1 A is the identity, and any renumbering must be undone.
+TEST(Apply, IsThePreconditionerInTheCallersOrder) {
+  const CsrMatrix a = from_dense({{4, -1, 0, 0}, {-2, 5, -1, 0}, {0, -1, 6, -2}, {0, 0, -3, 7}});
+  const std::vector<double> x{1, -2, 3, 0.5}, b{6, -13.5, 19, -5.5};  // b = A x
+  for (const char* precond : {"ilu0", "dilu", "iluk:1", "ilut:5,0", "lu"}) {
+    if (std::string(precond) == "lu" && solver::SparseLu::name().empty()) continue;
+    Solver solver({.solver = "gmres", .precond = precond, .device = "host"});
+    solver.setup(a);
+    std::vector<double> z(4, nan);
+    solver.apply(b, z);
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(z[i], x[i], 1e-14) << precond;
+    solver.apply(z, z);  // in place
+    std::vector<double> again(4);
+    solver.apply(x, again);
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(z[i], again[i], 1e-13) << precond;
+  }
+  for (const char* ordering : {"rcm", "multicolour", "metis:2"}) {
+    Solver solver({.solver = "gmres", .precond = "jacobi", .ordering = ordering, .device = "host"});
+    solver.setup(a);
+    std::vector<double> z(4);
+    solver.apply(b, z);
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_DOUBLE_EQ(z[i], b[i] / (4.0 + double(i))) << ordering;
+  }
+}
+
+TEST(Apply, NeedsFactorsAndLengths) {
+  const CsrMatrix a = from_dense({{2, 1}, {1, 3}});
+  Solver solver({.device = "host"});
+  std::vector<double> two(2, 1), three(3);
+  solver.analyse(a);
+  expect_words(refusal([&] { solver.apply(two, two); }), {"analyse and factor"});
+  solver.factor(a);
+  expect_words(refusal([&] { solver.apply(three, two); }), {"2 entries", "3 and 2"});
 }
 
 TEST(Costs, AreThoseOfAnIterationAndDisturbNothing) {
