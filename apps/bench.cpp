@@ -41,6 +41,11 @@ const std::vector<Paper>& papers() {
                                        "4, 6 and 8 to 10",
                                        run_gmres_ir_paper,
                                        {"-fig3.png", "-fig4.png", "-fig6.png", "-fig9.png", "-fig10.png"}},
+                                      {"multigpu-paper",
+                                       "Liu, Zhong and Chen (2011), inexact Newton on elliptic grids: Figures 7, 9 "
+                                       "and 10, on one device",
+                                       run_multigpu_paper,
+                                       {"-fig7.png", "-fig9.png", "-fig10.png"}},
                                       {"mesh-paper",
                                        "unstructured meshes on the SW26010 (2022), loops over faces: Figures 11 to 15",
                                        run_mesh_paper,

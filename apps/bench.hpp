@@ -43,6 +43,7 @@ struct BenchReport {
 BenchReport run_dilu_paper(const BenchOptions& options, Monitor& monitor);
 BenchReport run_hec_paper(const BenchOptions& options, Monitor& monitor);
 BenchReport run_gmres_ir_paper(const BenchOptions& options, Monitor& monitor);
+BenchReport run_multigpu_paper(const BenchOptions& options, Monitor& monitor);
 BenchReport run_mesh_paper(const BenchOptions& options, Monitor& monitor);
 
 // --- matrices

@@ -322,7 +322,7 @@ Run add_grid(CLI::App& app) {
   command.add_option("--restart", linear.restart, "Basis vectors of gmres and fgmres")->capture_default_str();
   command.add_option("--max-iters", linear.max_iterations, "Iterations of a linear solve at most")
       ->capture_default_str();
-  command.add_option("--device", linear.device, "auto, host, emulated: Newton's method runs on the host as yet")
+  command.add_option("--device", linear.device, "Where Newton's method runs: auto (a GPU where there is one), host, cuda[:N], emulated")
       ->capture_default_str();
   command.add_option("--threads", linear.threads, "Threads [all]");
   command

@@ -26,17 +26,28 @@ class Equations {
   virtual bool has_jacobian() const { return false; }
   /// The entries of rows begin <= i < end, in the places that they have in pattern(): all of them.
   virtual void jacobian(Index /*begin*/, Index /*end*/, View<const double> /*x*/, View<double> /*values*/) const {}
+
+  /// Whether a GPU can evaluate them: DeviceRowEquations' it can (krilu/equations.cuh).
+  virtual bool on_gpu() const { return false; }
+  /// The same two for all rows at once, by kernels put into `stream`, a cudaStream_t; what is viewed stands in the
+  /// memory of the current GPU.
+  virtual void residual_on_gpu(void* /*stream*/, View<const double> /*x*/, View<double> /*F*/) const {}
+  virtual void jacobian_on_gpu(void* /*stream*/, View<const double> /*x*/, View<double> /*values*/) const {}
 };
 
 /// Equations of rows: R is a small copyable struct with
+///
 ///   Index rows() const;
-///   template <class Add> void columns(Index row, Add add) const;              // add(column) for each unknown of the
-///   row double residual(Index row, View<const double> x) const;                   // F_row(x) template <class Put>
+///   template <class Add>
+///   void columns(Index row, Add add) const;                  // add(column) for each unknown of the row
+///   double residual(Index row, View<const double> x) const;  // F_row(x)
+///   template <class Put>
 ///   void jacobian(Index row, View<const double> x, Put put) const;
-///                                    // optional: put(k, dF_row / dx_c), c being the k-th column added
-/// The last two marked KRILU_INLINE, R can be compiled for a GPU too.
+///                       // put(k, dF_row / dx_c), c the k-th column added; may be left out
+///
+/// The last two marked KRILU_INLINE, a GPU can evaluate R too: krilu/equations.cuh.
 template <class R>
-class RowEquations final : public Equations {
+class RowEquations : public Equations {
  public:
   explicit RowEquations(R rows);
 
@@ -52,9 +63,9 @@ class RowEquations final : public Equations {
   bool has_jacobian() const override { return own_jacobian; }
   void jacobian(Index begin, Index end, View<const double> x, View<double> values) const override;
 
- private:
+ protected:
   struct Ignore {
-    void operator()(Index, double) const {}
+    KRILU_INLINE void operator()(Index, double) const {}
   };
   static constexpr bool own_jacobian = requires(const R& r, View<const double> x) {
     r.jacobian(Index(0), x, Ignore{});

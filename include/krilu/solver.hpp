@@ -155,7 +155,7 @@ struct Result {
   Seconds seconds;
   std::size_t bytes = 0;           // held by the solver: its copy of the matrix, preconditioner and vectors
   std::vector<std::string> notes;  // every fallback with its reason
-  std::vector<Rung> rungs;         // where solver and precond were both `auto` on the host; else none
+  std::vector<Rung> rungs;         // where solver and precond were both `auto`; else none
 };
 
 namespace solver {

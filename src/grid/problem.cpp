@@ -8,6 +8,16 @@
 
 namespace krilu::grid {
 
+namespace {
+
+Grid image_of(const Start& start) {
+  Grid plane = start.grid;
+  for (std::size_t k = 0; k < plane.node.size(); ++k) plane.node[k] = point_of(start.zeta[k]);
+  return plane;
+}
+
+}  // namespace
+
 Level finest_level(const GridOptions& options) {
   constexpr double fading = 0.25;
   const Index wake = options.topology == "O" ? 0 : wake_cells(options.around);
@@ -17,27 +27,23 @@ Level finest_level(const GridOptions& options) {
 Problem::Problem(const Level& level, const Curve& curve)
     : start(start_grid(wall_points(curve, level.cells), level.options)),
       grid(start.grid),
-      plane(start.grid),
+      plane(image_of(start)),
       control(start, level.options.control, level.fading),
       mirrored_(mirrors_itself(grid)),
-      fixed_(grid.node.size()),
-      equations_(PoissonRows{
-          grid.ni, grid.nj, grid.topology == Grid::Topology::O, start.map.turn(), {fixed_.data()}, {}, {}, {}}),
-      newton_(equations_, level.options.newton) {
-  for (std::size_t k = 0; k < fixed_.size(); ++k) fixed_[k] = point_of(start.zeta[k]);
-  plane.node = fixed_;
-  scale_ = row_scale(plane, start.map.turn());
-  show_control();
+      fixed_(plane.node),
+      scale_(row_scale(plane, start.map.turn())),
+      rows_(place_rows(rows(), level.options.newton.linear.device)),
+      newton_(equations(), level.options.newton) {
   x_ = unknowns_of(plane);
   std::vector<double> F(x_.size());
-  equations_.residual(0, Index(F.size()), {x_.data()}, {F.data()});
+  equations().residual(0, Index(F.size()), {x_.data()}, {F.data()});
   double sum = 0;
   for (const double f : F) sum += f * f;
   start_residual = std::sqrt(sum);
 }
 
 NewtonResult Problem::solve(double rtol, double atol, bool impatient) {
-  show_control();
+  rows_->show(rows());
   x_ = unknowns_of(plane);
   newton_.set_tolerances(rtol, atol);
   int inner = 0;
@@ -61,11 +67,15 @@ void Problem::show_plane() {
   if (mirrored_) mirror(grid);
 }
 
-void Problem::show_control() {
-  PoissonRows& rows = equations_.row();
-  rows.phi = {control.phi().data()};
-  rows.psi = {control.psi().data()};
-  rows.scale = {scale_.data()};
+PoissonRows Problem::rows() const {
+  return {grid.ni,
+          grid.nj,
+          grid.topology == Grid::Topology::O,
+          start.map.turn(),
+          {fixed_.data()},
+          {control.phi().data()},
+          {control.psi().data()},
+          {scale_.data()}};
 }
 
 }  // namespace krilu::grid

@@ -4,10 +4,12 @@
 // nearly a rectangle.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "grid/control.hpp"
 #include "grid/curve.hpp"
+#include "grid/placed_rows.hpp"
 #include "grid/poisson.hpp"
 #include "grid/transfinite.hpp"
 #include "krilu/grid.hpp"
@@ -38,7 +40,7 @@ class Problem {
   void show_plane();
 
   /// With the control terms of the last solve, or those that there were to begin with; unknowns are those of `plane`.
-  const Equations& equations() const { return equations_; }
+  const Equations& equations() const { return rows_->equations(); }
 
   Start start;
   Grid grid;
@@ -47,12 +49,12 @@ class Problem {
   double start_residual = 0;  // ||F|| of the start
 
  private:
-  void show_control();
+  PoissonRows rows() const;
 
   bool mirrored_;
   std::vector<Point> fixed_;  // the start's image
   std::vector<double> scale_, x_;
-  RowEquations<PoissonRows> equations_;
+  std::unique_ptr<PlacedRows> rows_;
   NewtonSolver newton_;
 };
 

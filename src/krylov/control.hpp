@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <limits>
 
 #include "exec/view.hpp"
 #include "krilu/solver.hpp"
@@ -54,6 +55,8 @@ struct Control {
   double* history = nullptr;      // max_iterations + 1, seen from both sides
   Monitor::Feed* feed = nullptr;  // seen from both sides
   Patience patience;
+  double least = std::numeric_limits<double>::infinity();  // in the history since the last look of the patience
+  double least_before = 0;                                 // until then; 0: there was no look
 
   /// What an entry of the residual adds to the sum that `norm_of` turns into the norm.
   static KRILU_INLINE T measure(bool magnitudes, T r) { return magnitudes ? (r < 0 ? -r : r) : r * r; }
@@ -64,6 +67,7 @@ struct Control {
     norm = norm_now;
     ++iteration;
     history[iteration] = double(norm_now * scale);
+    least = history[iteration] < least ? history[iteration] : least;
     publish(&feed->iteration, iteration);
     publish(&feed->residual, history[iteration]);
     if (!(norm_now - norm_now == T(0))) return stop(Stop::not_finite);
@@ -73,17 +77,22 @@ struct Control {
     if (patience.window > 0 && is_hopeless()) return stop(Stop::slow);
     return 0;
   }
-  KRILU_INLINE bool is_hopeless() const {
+  /// A look of the patience.
+  KRILU_INLINE bool is_hopeless() {
     const int since = iteration - patience.first;
     if (since < 0 || since % patience.window != 0) return false;
-    const int begin = since == 0 ? 0 : iteration - patience.window;
-    double before = history[0];
-    for (int i = 1; i <= begin; ++i) before = history[i] < before ? history[i] : before;
-    double now = before;
-    for (int i = begin + 1; i <= iteration; ++i) now = history[i] < now ? history[i] : now;
-    if (!(now < patience.least_gain * before)) return true;
-    const double steps = std::log(now / double(target * scale)) / std::log(before / now) * (iteration - begin);
+    const int passed = since == 0 ? iteration : patience.window;
+    const double then = least_before > 0 ? least_before : history[0], now = least < then ? least : then;
+    least_before = now;
+    least = now;
+    if (!(now < patience.least_gain * then)) return true;
+    const double steps = std::log(now / double(target * scale)) / std::log(then / now) * passed;
     return !(iteration + steps <= double(patience.most) * (since == 0 ? 2 : 1));
+  }
+  /// The true residual stands where the recurrence's was recorded.
+  void correct(double residual) {
+    history[iteration] = residual;
+    least = least > residual ? least : residual;
   }
   KRILU_INLINE int stop(Stop why) {
     reason = why;

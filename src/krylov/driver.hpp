@@ -238,7 +238,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     if (now.two > best || !std::isfinite(now.two)) {
       copy(x, best_);
       now = look(A, b, x, foam);
-      if (!foam) history[control.iteration] = now.own / factor;
+      if (!foam) control.correct(now.own / factor);
     }
     return true;
   };
@@ -264,7 +264,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
       copy(x, best_);
       now = look(A, b, x, foam);
     }
-    if (!foam) history[control.iteration] = now.own / factor;
+    if (!foam) control.correct(now.own / factor);
 
     if (foam ? control.reason == Stop::target : now.own <= target) {
       finish(Status::converged);

@@ -19,6 +19,8 @@ class Core {
 };
 
 std::unique_ptr<Core> make_host_core(const Equations& equations, const NewtonOptions& options);
+/// Throws krilu::Error where there is no such GPU.
+std::unique_ptr<Core> make_cuda_core(const Equations& equations, const NewtonOptions& options);
 std::unique_ptr<Core> make_emulated_core(const Equations& equations, const NewtonOptions& options);
 
 }  // namespace krilu::newton

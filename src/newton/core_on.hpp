@@ -50,8 +50,7 @@ class CoreOn final : public Core {
     matrix_is_own_ = equations.has_jacobian() && jacobian_ != "finite-differences";
     if (!matrix_is_own_) f_.analyse_differences(pattern_);
     if (jacobian_ == "matrix-free" && matrix_is_own_) f_.prepare_products();
-    // On the host f_ holds the values; elsewhere they pass through here.
-    pattern_.values = std::is_same_v<Space, exec::Host> ? Buffer<double>() : Buffer<double>(std::size_t(a.nnz()));
+    pattern_.values = {};
     analyse_seconds_ = timer.seconds();
   }
 
@@ -112,13 +111,8 @@ class CoreOn final : public Core {
     ex_.synchronise();
     seconds_.jacobian += timer.seconds();
     const solver::Timer factoring;
-    CsrView a = pattern_;
-    if constexpr (std::is_same_v<Space, exec::Host>) {
-      a.values = f_.values().data();
-    } else {
-      ex_.copy_out(pattern_.values.data(), f_.values(), f_.values().size());
-    }
-    engine_.factor(a, false);  // of the pattern that was analysed, as Solver::factor would have to find out
+    engine_.factor_there(pattern_, f_.values());
+    ex_.synchronise();
     seconds_.factor += factoring.seconds();
   }
   void solve_linear(double eta, NewtonStep& step);
@@ -160,6 +154,7 @@ void CoreOn<Space>::solve_linear(double eta, NewtonStep& step) {
 
 template <class Space>
 NewtonResult CoreOn<Space>::solve(std::span<double> x, double rtol, double atol, const Progress& progress) {
+  if constexpr (requires { ex_.make_current(); }) ex_.make_current();
   const solver::Timer timer;
   seconds_ = {.analyse = std::exchange(analyse_seconds_, 0.0)};
   linear_failures_ = 0;

@@ -31,15 +31,21 @@ class Evaluation {
 
   /// F(x). Vectors of the space.
   void residual(const double* x, double* F) {
-    ex_.enqueue([eq = &equations_, n = n_, x, F](const exec::Host& host) {
-      host.for_each_range(n, [=](Index begin, Index end) { eq->residual(begin, end, {x}, {F}); });
-    });
+    if constexpr (on_gpu)
+      equations_.residual_on_gpu(ex_.stream(), {x}, {F});
+    else
+      ex_.enqueue([eq = &equations_, n = n_, x, F](const exec::Host& host) {
+        host.for_each_range(n, [=](Index begin, Index end) { eq->residual(begin, end, {x}, {F}); });
+      });
   }
   /// J(x) by the equations' own formulas, into values().
   void own_jacobian(const double* x) {
-    ex_.enqueue([eq = &equations_, n = n_, x, values = values_.data()](const exec::Host& host) {
-      host.for_each_range(n, [=](Index begin, Index end) { eq->jacobian(begin, end, {x}, {values}); });
-    });
+    if constexpr (on_gpu)
+      equations_.jacobian_on_gpu(ex_.stream(), {x}, {values_.data()});
+    else
+      ex_.enqueue([eq = &equations_, n = n_, x, values = values_.data()](const exec::Host& host) {
+        host.for_each_range(n, [=](Index begin, Index end) { eq->jacobian(begin, end, {x}, {values}); });
+      });
   }
 
   /// Prepares jacobian_by_differences.
@@ -160,6 +166,8 @@ class Evaluation {
   }
 
  private:
+  static constexpr bool on_gpu = requires(const Space& s) { s.stream(); };
+
   Space ex_;
   const Equations& equations_;
   std::size_t n_;

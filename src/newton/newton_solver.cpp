@@ -7,6 +7,7 @@
 #include "base/names.hpp"
 #include "newton/core.hpp"
 #include "newton/forcing.hpp"
+#include "solver/engine.hpp"
 #include "solver/requests.hpp"
 
 namespace krilu {
@@ -36,8 +37,10 @@ void require_options(const Equations& equations, const NewtonOptions& o) {
   if (o.jacobian == "matrix-free" &&
       (linear.solver == "gmres-ir" || (linear.precision != "auto" && linear.precision != "fp64")))
     throw Error("a matrix-free Jacobian has no entries to round: solve in fp64, or assemble the Jacobian");
-  if (linear.device.starts_with("cuda"))
-    throw Error("device " + linear.device + ": Newton's method runs on the host as yet: take --device host");
+  if (linear.device.starts_with("cuda") && !equations.on_gpu())
+    throw Error("device " + linear.device +
+                ": these equations have no rows for a GPU: make them with DeviceRowEquations (krilu/equations.cuh), or "
+                "take --device host");
 }
 
 }  // namespace
@@ -50,10 +53,12 @@ struct NewtonSolver::Body {
 
 NewtonSolver::NewtonSolver(const Equations& equations, NewtonOptions options) {
   require_options(equations, options);
-  if (options.linear.device == "auto") options.linear.device = "host";
-  body_ = std::make_unique<Body>(Body{equations, options, nullptr});
-  body_->core = options.linear.device == "emulated" ? newton::make_emulated_core(equations, options)
-                                                    : newton::make_host_core(equations, options);
+  std::string& device = options.linear.device;
+  if (device == "auto") device = equations.on_gpu() && solver::cuda_devices() > 0 ? "cuda" : "host";
+  const auto make_core = device.starts_with("cuda") ? newton::make_cuda_core
+                         : device == "emulated"     ? newton::make_emulated_core
+                                                    : newton::make_host_core;
+  body_ = std::make_unique<Body>(Body{equations, options, make_core(equations, options)});
 }
 NewtonSolver::~NewtonSolver() = default;
 NewtonSolver::NewtonSolver(NewtonSolver&&) noexcept = default;

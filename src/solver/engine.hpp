@@ -44,8 +44,8 @@ class Engine {
   virtual void set_patience(const krylov::Patience& patience) = 0;
   /// The limit of the next solves in iterations.
   virtual void set_max_iterations(int most) = 0;
-  /// The factored matrix as the caller handed it over; on a GPU nothing. missing_diagonal: rows whose diagonal the
-  /// caller did not store, ascending.
+  /// The factored matrix as the caller handed it over; not after forget_values. missing_diagonal: rows whose diagonal
+  /// the caller did not store, ascending.
   virtual CsrMatrix matrix(std::span<const Index> missing_diagonal) const = 0;
   /// `from_zero`: x holds zeros.
   virtual krylov::Outcome solve(std::span<const double> b, std::span<double> x, bool from_zero, Monitor& monitor) = 0;
@@ -66,6 +66,8 @@ class EngineIn : public Engine {
  public:
   explicit EngineIn(Space space) : ex_(std::move(space)) {}
   const Space& space() const { return ex_; }
+  /// factor, where the values stand in the engine's memory, in the order of a's entries. Of a only the pattern is read.
+  virtual void factor_there(const CsrView& a, const exec::Array<double>& values) = 0;
   /// A x = b from x = 0; b and x of as many entries as rows, in the caller's order. Products by `product` where there
   /// is one, else with the factored matrix.
   virtual krylov::Outcome solve_there(const double* b, double* x, const Product& product, Monitor& monitor) = 0;

@@ -26,6 +26,12 @@ void permuted(const exec::Cuda& space, const exec::Array<Index>& row, const doub
   exec::require_cuda(cudaGetLastError(), "reordering a vector");
 }
 
+void copied(const exec::Cuda& space, std::size_t n, const double* from, double* to) {
+  if (n == 0) return;
+  exec::require_cuda(cudaMemcpyAsync(to, from, n * sizeof(double), cudaMemcpyDeviceToDevice, space.stream()),
+                     "copying a vector");
+}
+
 std::string sentence(const char* format, long a, long b) {
   char text[200];
   std::snprintf(text, sizeof text, format, a, b);
@@ -62,6 +68,8 @@ void DeviceSystem::analyse(const CsrView& a, const CsrView& graph, const Plan& p
   if (!plan.triangular) {
     plan_ = std::make_shared<const schedule::Plan>(schedule::as_given(ex_, a_));
     may_use_hec_ = plan_->layout->row.size() == 0;
+    longest_ = 0;
+    for (Index i = 0; may_use_hec_ && i < a.rows; ++i) longest_ = std::max(longest_, a.offsets[i + 1] - a.offsets[i]);
     may_build_hec_ = precond::sweeps_of(plan.precond) == precond::Sweeps::of_its_own;
     shape_ = plan_->layout->row.size() == 0 ? "slices of 32 rows in the caller's order"
                                             : "slices of up to 32 rows, sorted by length";
@@ -95,6 +103,17 @@ void DeviceSystem::set_values(const CsrView& a, bool seen) {
     ex_.copy_in(a_.values, a.values, a_.values.size());
     not_finite_ = sparse::first_not_finite(ex_, a_);
   }
+  take_values(a);
+}
+
+void DeviceSystem::set_values_there(const CsrView& a, const exec::Array<T>& values) {
+  if (a_.values.size() != values.size()) a_.values = ex_.allocate<double>(values.size());
+  copied(ex_, a_.values.size(), values.data(), a_.values.data());
+  not_finite_ = sparse::first_not_finite(ex_, a_);
+  take_values(a);
+}
+
+void DeviceSystem::take_values(const CsrView& a) {
   if (not_finite_ >= 0) throw Error("row " + std::to_string(not_finite_ + 1) + " of the matrix holds NaN or infinity");
   sparse::fill_values(ex_, pattern_, a_.values.data(), matrix_);
   hec_.reset();
@@ -102,8 +121,7 @@ void DeviceSystem::set_values(const CsrView& a, bool seen) {
   // The chooser of the format: a thread a row over a regular pattern moves what slices move, and is an eighth faster.
   constexpr double worth = 1.1, irregular = 18;
   const double rows = a.rows, slices = 12 * (double(a.nnz()) - rows) + 11 * rows;
-  Index longest = 0;
-  for (Index i = 0; i < a.rows; ++i) longest = std::max(longest, a.offsets[i + 1] - a.offsets[i]);
+  const Index longest = longest_;
   const bool fits = sparse::hec_leading(a.rows) * longest <= std::numeric_limits<Offset>::max();
   if (fits && 12 * rows * longest <= worth * slices) {
     hec_ = std::make_unique<const sparse::Hec<exec::Cuda, T>>(sparse::regular_hec<T>(ex_, a_, longest));
@@ -164,6 +182,27 @@ void DeviceSystem::copy_out(std::span<double> to, const exec::Array<T>& from) co
   const auto stage = ex_.allocate<double>(to.size());
   permuted(ex_, place, from.data(), stage.data());
   ex_.copy_out(to.data(), stage, to.size());
+}
+
+CsrMatrix DeviceSystem::caller_matrix(std::span<const Index>) const {
+  CsrMatrix a;
+  a.rows = a.cols = a_.rows;
+  a.offsets.resize(a_.offsets.size());
+  a.columns.resize(a_.columns.size());
+  a.values.resize(a_.values.size());
+  ex_.copy_out(a.offsets.data(), a_.offsets, a.offsets.size());
+  ex_.copy_out(a.columns.data(), a_.columns, a.columns.size());
+  ex_.copy_out(a.values.data(), a_.values, a.values.size());
+  return a;
+}
+
+void DeviceSystem::permute_in(double* to, const double* from) const {
+  const exec::Array<Index>& row = plan_->layout->row;
+  row.size() == 0 ? copied(ex_, std::size_t(a_.rows), from, to) : permuted(ex_, row, from, to);
+}
+void DeviceSystem::permute_out(double* to, const double* from) const {
+  const exec::Array<Index>& place = plan_->layout->place;
+  place.size() == 0 ? copied(ex_, std::size_t(a_.rows), from, to) : permuted(ex_, place, from, to);
 }
 
 std::unique_ptr<Engine> make_cuda_engine(const Options& options, int number) {

@@ -50,6 +50,9 @@ class EngineOn final : public EngineIn<Space> {
       method_ = make_method<Space, T>(ex_, plan.method, n, plan.restart);
     else
       stages_ = std::make_unique<Stages<Space, System>>(ex_, plan, options_, n);
+    // A GPU that factors slices in double has no use for them.
+    constexpr bool on_gpu = requires { system_.forget_values(); };
+    values_wanted_here_ = !on_gpu || stages_ || precond::sweeps_of(plan.precond) == precond::Sweeps::of_its_own;
     driver_ = std::make_unique<krylov::Driver<Space, T>>(ex_, n);
     b_ = ex_.template allocate<T>(std::size_t(n));
     x_ = ex_.template allocate<T>(std::size_t(n));
@@ -65,8 +68,24 @@ class EngineOn final : public EngineIn<Space> {
   void factor(const CsrView& a, bool seen) override {
     enter();
     system_.set_values(a, seen);
-    precond_->factor({system_.matrix(), a}, options_.shift);
-    if (stages_) stages_->factor(a, system_, *precond_);
+    form(a);
+  }
+  void factor_there(const CsrView& pattern, const exec::Array<T>& values) override {
+    enter();
+    CsrView a = pattern;
+    a.values = nullptr;
+    if constexpr (std::is_same_v<Space, exec::Host>) {
+      a.values = values.data();
+    } else if (values_wanted_here_) {
+      values_here_.resize(values.size());
+      ex_.copy_out(values_here_.data(), values, values.size());
+      a.values = values_here_.data();
+    }
+    if constexpr (requires { system_.set_values_there(a, values); })
+      system_.set_values_there(a, values);
+    else
+      system_.set_values(a, false);
+    form(a);
   }
 
   void forget_values() override {
@@ -93,17 +112,14 @@ class EngineOn final : public EngineIn<Space> {
     return out;
   }
   krylov::Outcome solve_there(const double* b, double* x, const Product& product, Monitor& monitor) override {
-    if constexpr (requires { system_.permute_in(x, b); }) {
-      system_.permute_in(b_.data(), b);
-      ex_.clear(x_);
-      krylov::Outcome out =
-          product ? run(GivenProduct<Space, System>(ex_, system_, Index(b_.size()), product), true, monitor)
-                  : run(*system_.product(), true, monitor);
-      system_.permute_out(x, x_.data());
-      return out;
-    } else {
-      throw Error("solves between vectors that live on " + device_ + " are not there yet: the host has them");
-    }
+    enter();
+    system_.permute_in(b_.data(), b);
+    ex_.clear(x_);
+    krylov::Outcome out = product
+                              ? run(GivenProduct<Space, System>(ex_, system_, Index(b_.size()), product), true, monitor)
+                              : run(*system_.product(), true, monitor);
+    system_.permute_out(x, x_.data());
+    return out;
   }
   void apply(std::span<const double> r, std::span<double> z) override {
     enter();
@@ -118,10 +134,7 @@ class EngineOn final : public EngineIn<Space> {
   void set_patience(const krylov::Patience& patience) override { patience_ = patience; }
   void set_max_iterations(int most) override { options_.max_iterations = most; }
   CsrMatrix matrix(std::span<const Index> missing_diagonal) const override {
-    if constexpr (requires { system_.caller_matrix(missing_diagonal); })
-      return system_.caller_matrix(missing_diagonal);
-    else
-      return {};
+    return system_.caller_matrix(missing_diagonal);
   }
 
   std::size_t bytes() const override {
@@ -141,6 +154,11 @@ class EngineOn final : public EngineIn<Space> {
   std::string preconditioner() const override { return precond_ ? precond_->description() : std::string(); }
 
  private:
+  /// The preconditioner, of the values that the system has.
+  void form(const CsrView& a) {
+    precond_->factor({system_.matrix(), a}, options_.shift);
+    if (stages_) stages_->factor(a, system_, *precond_);
+  }
   using Made = std::unique_ptr<precond::Preconditioner<Space, T>>;
   /// One that the registry does not have; null where the plan's is in it.
   Made own_preconditioner(const CsrView& a, const Plan& plan) const {
@@ -211,6 +229,8 @@ class EngineOn final : public EngineIn<Space> {
   std::unique_ptr<Stages<Space, System>> stages_;  // in place of the method, in mixed precision
   std::unique_ptr<krylov::Driver<Space, T>> driver_;
   exec::Array<T> b_, x_;
+  bool values_wanted_here_ = true;  // in host memory
+  Buffer<double> values_here_;
 };
 
 }  // namespace krilu::solver

@@ -47,16 +47,17 @@ bool fill_is_moderate(const CsrView& a) {
   return pairs <= most * a.nnz() && bytes_an_entry * pairs < 0.5 * double(available_memory());
 }
 
-std::string method_of(const Options& o) {
+}  // namespace
+
+std::string Ladder::method_of(const Options& o) const {
   std::string text = o.solver;
   if (o.solver == "gmres") text += fmt::format("({})", o.restart);
   text += " with " + o.precond;
   if (o.scaling != "none") text += ", scaling " + o.scaling;
   if (o.ordering != "auto" && o.ordering != "natural") text += ", ordering " + o.ordering;
+  if (on_gpu_ && o.device == "host") text += ", on the host";
   return text;
 }
-
-}  // namespace
 
 std::string arguments_of(const Options& o) {
   const Options usual;
@@ -64,6 +65,7 @@ std::string arguments_of(const Options& o) {
   if (o.restart != usual.restart) text += fmt::format(" --restart {}", o.restart);
   if (o.scaling != usual.scaling) text += " --scaling " + o.scaling;
   if (o.ordering != usual.ordering) text += " --ordering " + o.ordering;
+  if (o.device != usual.device) text += " --device " + o.device;
   if (o.shift != usual.shift) text += fmt::format(" --shift {}", o.shift);
   return text;
 }
@@ -76,15 +78,16 @@ struct Ladder::Step {
   krylov::Patience patience;
 };
 
-bool Ladder::serves(const Options& o, bool on_gpu) {
-  return o.solver == "auto" && o.precond == "auto" && o.scaling == "none" && o.norm == Norm::true2 && !on_gpu &&
+bool Ladder::serves(const Options& o) {
+  return o.solver == "auto" && o.precond == "auto" && o.scaling == "none" && o.norm == Norm::true2 &&
          (o.precision == "auto" || o.precision == "fp64");
 }
 
-Ladder::Ladder(const Options& asked, const Options& first, const Facts& facts, Index rows,
+Ladder::Ladder(const Options& asked, const Options& first, bool on_gpu, const Facts& facts, Index rows,
                std::vector<Index> missing_diagonal)
     : asked_(asked),
       first_(first),
+      on_gpu_(on_gpu),
       rows_(rows),
       missing_diagonal_(std::move(missing_diagonal)),
       zeros_(facts.diagonal.missing + facts.diagonal.zero > 0),
@@ -104,6 +107,8 @@ Ladder::Ladder(const Options& asked, const Options& first, const Facts& facts, I
     patience_ = {std::max(50, across), std::max(50, across), most};
   else
     patience_ = {cg ? 100 : 50, 50, most};  // CG's residual falls late
+  if (on_gpu)
+    for (int* iterations : {&patience_.first, &patience_.window, &patience_.most}) *iterations *= 10;
 }
 
 /// Fill and bases end where they would take more than their share of the memory that is left.
@@ -131,7 +136,7 @@ std::vector<Ladder::Step> Ladder::steps() const {
 Options Ladder::options_of(const Step& step) const {
   Options o = asked_;
   o.solver = "gmres";
-  if (o.device == "auto") o.device = "host";
+  if (on_gpu_) o.device = "host";
   o.precond = step.precond;
   o.restart = step.restart;
   if (step.rearranged) {
@@ -186,7 +191,9 @@ class Ladder::Climb {
     } else if (!l_.skips_first_) {
       const Timer timer;
       Result r = ground_.first();
-      take(std::move(r), l_.first_, timer.seconds());
+      Options used = l_.first_;
+      used.precond = r.precond;
+      take(std::move(r), used, timer.seconds());
     }
     while (!done_) {
       const std::vector<Step> steps = l_.steps();
@@ -272,8 +279,8 @@ class Ladder::Climb {
   }
 
   void leave(const Options& o, double seconds, const std::string& why) {
-    rungs_.push_back(
-        {method_of(o), arguments_of(o), Status::breakdown, 0, started_ ? best_.relative_residual : 1.0, seconds, why});
+    rungs_.push_back({l_.method_of(o), arguments_of(o), Status::breakdown, 0, started_ ? best_.relative_residual : 1.0,
+                      seconds, why});
   }
 
   /// What a rung's result means for the climb.
@@ -283,7 +290,7 @@ class Ladder::Climb {
     if (!started_) initial_ = r.initial_residual;
     history_.insert(history_.end(), r.history.begin() + (history_.empty() ? 0 : 1), r.history.end());
     notes_.insert(notes_.end(), r.notes.begin(), r.notes.end());
-    Rung rung{method_of(o), arguments_of(o), r.status, r.iterations, r.relative_residual, seconds, ""};
+    Rung rung{l_.method_of(o), arguments_of(o), r.status, r.iterations, r.relative_residual, seconds, ""};
     const double before = started_ && !from_zero_ ? best_.relative_residual : r.initial_residual;
     gained_nothing_ = !(r.relative_residual < 0.9 * before);
     const bool better = !started_ || r.relative_residual <= best_.relative_residual;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ladder: what `solver auto` with `precond auto` does on the host where its first choice does not arrive. A rung is
+// The ladder: what `solver auto` with `precond auto` does where its first choice does not arrive. A rung is
 // a set of options, run by a Solver of its own on the caller's matrix from the best x so far; it watches its own rate
 // (krylov::Patience) and gives up where it would not arrive. Nothing is looked at beforehand but what the first choice
 // looks at anyway, so that easy systems pay nothing:
@@ -13,6 +13,9 @@
 //   5  GMRES(100) with ILUT(100, 0.0001), in the form of 2
 //   6  a sparse LU factorisation, refined by GMRES
 //   7  where that is too large, or there is none, GMRES(200) with ILUT(300, 0.00001)
+//
+// On a GPU the first rung runs there, and is given ten times as long, since an iteration there costs about a tenth of
+// what it does on the cores that would take over; the rungs above run on these.
 //
 // Budgets are counted in iterations, never in seconds: on one thread the same system climbs the same rungs.
 #pragma once
@@ -32,12 +35,12 @@ namespace krilu::solver {
 
 class Ladder {
  public:
-  /// Whether these options leave the choice to a ladder. A GPU keeps what auto chose: no rung of this ladder was
-  /// measured there.
-  static bool serves(const Options& options, bool on_gpu);
+  /// Whether these options leave the choice to a ladder.
+  static bool serves(const Options& options);
 
-  /// first: what auto chose, by name. missing_diagonal: rows whose diagonal is not stored, ascending.
-  Ladder(const Options& asked, const Options& first, const Facts& facts, Index rows,
+  /// first: what auto chose, by name; on_gpu: it runs there. missing_diagonal: rows whose diagonal is not stored,
+  /// ascending.
+  Ladder(const Options& asked, const Options& first, bool on_gpu, const Facts& facts, Index rows,
          std::vector<Index> missing_diagonal);
 
   /// When the first rung gives up.
@@ -67,8 +70,11 @@ class Ladder {
   class Climb;
   std::vector<Step> steps() const;
   Options options_of(const Step& step) const;
+  /// For people: "gmres(50) with ilut:20,0.003, scaling both".
+  std::string method_of(const Options& options) const;
 
   Options asked_, first_;
+  bool on_gpu_;
   Index rows_;
   std::vector<Index> missing_diagonal_;
   bool zeros_;  // on the diagonal, stored or not

@@ -251,17 +251,17 @@ void Solver::Body::choose(const CsrView& a, const sparse::Symmetry& symmetry, co
   }
 }
 
-/// What auto chose becomes the first rung where nothing else was named. On a GPU the choice stands alone.
+/// What auto chose becomes the first rung where nothing else was named.
 void Solver::Body::put_up_ladder(const CsrView& a, const solver::Facts& facts) {
   ladder.reset();
-  if (!solver::Ladder::serves(options, on_gpu) || a.rows == 0) return;
+  if (!solver::Ladder::serves(options) || a.rows == 0) return;
   std::vector<Index> missing;
   for (Index i = 0; i < a.rows && Index(missing.size()) < facts.diagonal.missing; ++i)
     if (!std::binary_search(a.columns + a.offsets[i], a.columns + a.offsets[i + 1], i)) missing.push_back(i);
   Options first = options;
   first.solver = plan.method;
   first.precond = plan.precond;
-  ladder = std::make_unique<solver::Ladder>(options, first, facts, a.rows, std::move(missing));
+  ladder = std::make_unique<solver::Ladder>(options, first, on_gpu, facts, a.rows, std::move(missing));
   engine->set_patience(ladder->patience());
 }
 
@@ -383,7 +383,7 @@ void Solver::factor(const CsrView& a) {
       s.analysed = true;
     }
   }
-  s.engine->forget_values();
+  if (!s.ladder) s.engine->forget_values();  // a rung above would ask for them
   if (const std::string format = s.engine->format(); !format.empty() && s.format != format)
     s.explanation.push_back("products in " + (s.format = format));
   s.factored = true;

@@ -24,6 +24,8 @@ class DeviceSystem {
   Facts look(const CsrView& a, bool values);
   void analyse(const CsrView& a, const CsrView& graph, const Plan& plan);
   void set_values(const CsrView& a, bool seen);
+  /// Values that are on this GPU. a: the pattern; with values where the preconditioner factors a matrix of its own.
+  void set_values_there(const CsrView& a, const exec::Array<T>& values);
 
   void forget_values() { a_.values = {}; }
 
@@ -42,11 +44,17 @@ class DeviceSystem {
   Index launches() const { return plan_ && plan_->layout->blocks ? 2 * plan_->levels() - 1 : 0; }
   const std::string& shape() const { return shape_; }
   std::size_t bytes() const;
+  /// The caller's rows and columns, as they came.
+  CsrMatrix caller_matrix(std::span<const Index> missing_diagonal) const;
 
   void copy_in(const exec::Array<T>& to, std::span<const double> from) const;
   void copy_out(std::span<double> to, const exec::Array<T>& from) const;
+  /// The same between arrays of this GPU.
+  void permute_in(double* to, const double* from) const;
+  void permute_out(double* to, const double* from) const;
 
  private:
+  void take_values(const CsrView& a);
   exec::Cuda ex_;
   sparse::DeviceCsr a_;  // the pattern stays: another preconditioner may ask for it
   std::shared_ptr<const schedule::Plan> plan_;
@@ -56,6 +64,7 @@ class DeviceSystem {
   bool may_use_hec_ = false;    // rows stand in the caller's order
   bool may_build_hec_ = false;  // on the host: the preconditioner's own analysis takes longer
   std::string shape_;
+  Index longest_ = 0;      // row, where may_use_hec_
   Index not_finite_ = -1;  // the first row of the values that look saw
 };
 

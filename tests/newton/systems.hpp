@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "krilu/equations.hpp"
+#include "krilu/kernel.hpp"
 #include "support/support.hpp"
 
 namespace krilu::test {
@@ -39,26 +40,26 @@ struct Bratu {
   Index n;
   double lambda;
 
-  Index rows() const { return n * n; }
+  KRILU_INLINE Index rows() const { return n * n; }
   template <class Add>
-  void columns(Index k, Add add) const {
+  KRILU_INLINE void columns(Index k, Add add) const {
     if (k >= n) add(k - n);
     if (k % n > 0) add(k - 1);
     add(k);
     if (k % n < n - 1) add(k + 1);
     if (k < n * (n - 1)) add(k + n);
   }
-  double residual(Index k, View<const double> u) const {
+  KRILU_INLINE double residual(Index k, View<const double> u) const {
     double sum = 0;
     columns(k, [&](Index c) { sum += c == k ? 4 * u[c] : -u[c]; });
     return sum - source(u[k]);
   }
   template <class Put>
-  void jacobian(Index k, View<const double> u, Put put) const {
+  KRILU_INLINE void jacobian(Index k, View<const double> u, Put put) const {
     Index entry = 0;
     columns(k, [&](Index c) { put(entry++, c == k ? 4 - source(u[c]) : -1.0); });
   }
-  double source(double u) const { return lambda / ((n + 1.0) * (n + 1.0)) * std::exp(u); }
+  KRILU_INLINE double source(double u) const { return lambda / ((n + 1.0) * (n + 1.0)) * std::exp(u); }
 };
 
 /// F_i = sum over j of a_ij (x_j + bend x_j^3), + cross x_p x_q - b_i; p and q are the first and the last unknown of
@@ -110,12 +111,12 @@ inline Tangled tangled(Index n, double bend, double cross, const std::vector<dou
 template <class R>
 struct Bare {
   R r;
-  Index rows() const { return r.rows(); }
+  KRILU_INLINE Index rows() const { return r.rows(); }
   template <class Add>
-  void columns(Index i, Add add) const {
+  KRILU_INLINE void columns(Index i, Add add) const {
     r.columns(i, add);
   }
-  double residual(Index i, View<const double> x) const { return r.residual(i, x); }
+  KRILU_INLINE double residual(Index i, View<const double> x) const { return r.residual(i, x); }
 };
 
 /// R with the unknowns of each row named in another sequence: backwards, from a place that depends on the row.

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Newton's method on a GPU against itself on the host: Jacobians by formulas, by differences and without a matrix,
+// every preconditioner, orderings that permute the unknowns, mixed precision, the same bits twice, what is refused and
+// in which words, no matrix brought across where none is needed; and a grid.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "krilu/equations.cuh"
+#include "krilu/grid.hpp"
+#include "krilu/newton.hpp"
+#include "newton/systems.hpp"
+#include "support/sliced_matrix.cuh"
+#include "support/split_matrix.hpp"
+
+namespace krilu::test {
+namespace {
+
+constexpr Index side = 33;
+constexpr double lambda = 6;
+
+struct Solved {
+  NewtonResult r;
+  std::vector<double> x;
+};
+template <class E>
+Solved solved(const E& equations, NewtonOptions options, const std::string& device) {
+  options.linear.device = device;
+  NewtonSolver newton(equations, options);
+  Solved out{{}, std::vector<double>(std::size_t(equations.rows()), 0.0)};
+  out.r = newton.solve(out.x);
+  return out;
+}
+NewtonOptions options_with(const std::string& solver, const std::string& precond) {
+  NewtonOptions o;
+  o.rtol = 1e-11;
+  o.linear.solver = solver;
+  o.linear.precond = precond;
+  return o;
+}
+/// Both arrive, by as many steps, at the same solution.
+template <class E>
+void expect_the_hosts(const E& equations, const NewtonOptions& o) {
+  const Solved gpu = solved(equations, o, "cuda"), host = solved(equations, o, "host");
+  ASSERT_EQ(host.r.status, Status::converged);
+  ASSERT_EQ(gpu.r.status, Status::converged);
+  EXPECT_TRUE(gpu.r.device.starts_with("cuda:0 (")) << gpu.r.device;
+  EXPECT_EQ(gpu.r.jacobian, host.r.jacobian);
+  EXPECT_NEAR(gpu.r.iterations, host.r.iterations, 1);
+  EXPECT_LT(difference(gpu.x, host.x), 1e-8);
+  // The residual that was reported is the solution's.
+  std::vector<double> F(gpu.x.size());
+  equations.residual(0, equations.rows(), {gpu.x.data()}, {F.data()});
+  double sum = 0;
+  for (const double f : F) sum += f * f;
+  EXPECT_NEAR(gpu.r.residual, std::sqrt(sum), 1e-6 * gpu.r.initial_residual * o.rtol + 1e-15);
+}
+
+TEST(GpuNewton, MatchesTheHostWithEveryPreconditioner) {
+  KRILU_REQUIRE_GPU();
+  const DeviceRowEquations equations(Bratu{side, lambda});
+  for (const char* precond : {"none", "jacobi", "dilu", "ilu0", "iluk:1", "ras:4,1"}) {
+    SCOPED_TRACE(precond);
+    expect_the_hosts(equations, options_with("gmres", precond));
+  }
+  for (const char* precond : {"dic", "ic0"}) {
+    SCOPED_TRACE(precond);
+    expect_the_hosts(equations, options_with("cg", precond));
+  }
+}
+
+TEST(GpuNewton, MatchesTheHostInEveryOrdering) {
+  KRILU_REQUIRE_GPU();
+  const DeviceRowEquations equations(Bratu{side, lambda});
+  for (const char* ordering : {"natural", "rcm", "multicolour", "block-multicolour", "metis:5"}) {
+    SCOPED_TRACE(ordering);
+    NewtonOptions o = options_with("bicgstab", "ilu0");
+    o.linear.ordering = ordering;
+    expect_the_hosts(equations, o);
+    o.jacobian = "matrix-free";  // products stand in the caller's order
+    o.rtol = 1e-8;
+    expect_the_hosts(equations, o);
+  }
+}
+
+TEST(GpuNewton, MatchesTheHostByDifferences) {
+  KRILU_REQUIRE_GPU();
+  const DeviceRowEquations equations(Bratu{side, lambda});
+  const DeviceRowEquations bare(Bare<Bratu>{{side, lambda}});
+  NewtonOptions o = options_with("gmres", "dilu");
+  o.rtol = 1e-8;
+  o.jacobian = "finite-differences";
+  expect_the_hosts(equations, o);
+  o.jacobian = "auto";
+  expect_the_hosts(bare, o);
+  o.jacobian = "matrix-free";
+  expect_the_hosts(bare, o);
+}
+
+TEST(GpuNewton, RefinesMixedPrecision) {
+  KRILU_REQUIRE_GPU();
+  const DeviceRowEquations equations(Bratu{side, lambda});
+  for (const char* precision : {"fp32", "fp32/bf16"}) {
+    SCOPED_TRACE(precision);
+    NewtonOptions o = options_with("gmres-ir", "ilu0");
+    o.linear.precision = precision;
+    expect_the_hosts(equations, o);
+  }
+}
+
+TEST(GpuNewton, GivesTheSameBitsTwiceAndServesAnotherStart) {
+  KRILU_REQUIRE_GPU();
+  const DeviceRowEquations equations(Bratu{side, lambda});
+  NewtonOptions o = options_with("gmres", "ilu0");
+  o.linear.device = "cuda";
+  NewtonSolver newton(equations, o);
+  std::vector<double> x(side * side, 0.0), y(side * side, 0.0), z(side * side, 0.1);
+  const NewtonResult first = newton.solve(x), second = newton.solve(y);
+  EXPECT_EQ(x, y);
+  EXPECT_EQ(first.residual, second.residual);
+  EXPECT_EQ(newton.solve(z).status, Status::converged);
+  EXPECT_LT(difference(z, x), 1e-8);
+}
+
+TEST(GpuNewton, ParametersMayChange) {
+  KRILU_REQUIRE_GPU();
+  DeviceRowEquations equations(Bratu{side, lambda});
+  NewtonOptions o = options_with("gmres", "ilu0");
+  o.rtol = 1e-11;
+  o.linear.device = "cuda";
+  NewtonSolver newton(equations, o);
+  std::vector<double> x(side * side, 0.0);
+  newton.solve(x);
+  equations.row().lambda = equations.row_there().lambda = 3;
+  std::vector<double> y(side * side, 0.0);
+  ASSERT_EQ(newton.solve(y).status, Status::converged);
+  EXPECT_LT(difference(y, solved(equations, o, "host").x), 1e-8);
+  EXPECT_GT(difference(y, x), 1e-2);
+}
+
+TEST(GpuNewton, AutoTakesTheGpuWhereTheRowsCanGoThere) {
+  KRILU_REQUIRE_GPU();
+  const RowEquations here(Bratu{5, 1});
+  const DeviceRowEquations there(Bratu{5, 1});
+  EXPECT_EQ(solved(here, {}, "auto").r.device, "host");
+  EXPECT_TRUE(solved(there, {}, "auto").r.device.starts_with("cuda:0"));
+}
+
+TEST(GpuNewton, RefusesRowsOfTheHostAlone) {
+  const RowEquations here(Bratu{5, 1});
+  expect_words(refusal([&] { solved(here, {}, "cuda"); }), {"DeviceRowEquations", "--device host"});
+}
+
+TEST(GpuNewton, MakesTheHostsGrid) {
+  KRILU_REQUIRE_GPU();
+  for (const char* topology : {"O", "C"}) {
+    SCOPED_TRACE(topology);
+    GridOptions o;
+    o.shape = "naca:2412";
+    o.topology = topology;
+    o.around = 129;
+    o.outward = 65;
+    o.wall_spacing = 1e-3;
+    for (const char* control : {"none", "sorenson"}) {
+      SCOPED_TRACE(control);
+      o.control = control;
+      o.newton.linear.device = "host";
+      const GridResult host = elliptic_grid(o);
+      o.newton.linear.device = "cuda";
+      const GridResult gpu = elliptic_grid(o);
+      ASSERT_EQ(gpu.status, host.status);
+      EXPECT_TRUE(gpu.device.starts_with("cuda:0")) << gpu.device;
+      if (o.control == "none") {
+        double most = 0;
+        for (std::size_t k = 0; k < host.grid.node.size(); ++k) {
+          const Point &p = host.grid.node[k], &q = gpu.grid.node[k];
+          most = std::max(most, std::hypot(p.x - q.x, p.y - q.y));
+        }
+        EXPECT_LT(most, 1e-6);
+      } else {  // updates of the control terms begin and end where solves of finite accuracy let them
+        EXPECT_EQ(gpu.status, Status::converged);
+        EXPECT_EQ(gpu.quality.folded_cells, 0);
+        EXPECT_NEAR(gpu.quality.wall_deviation, host.quality.wall_deviation, 0.5);
+        EXPECT_NEAR(gpu.quality.largest_wall_spacing, host.quality.largest_wall_spacing, 0.02 * o.wall_spacing);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace krilu::test
