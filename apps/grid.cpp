@@ -135,8 +135,7 @@ void print_table(const GridCommand& o, const GridResult& r) {
   print_row("grid", fmt::format("{}, {} x {} nodes{}, far field at {:.4g} chords", o.grid.topology, io::thousands(g.ni),
                                 io::thousands(g.nj), cut, o.grid.far_field));
   print_row("control", o.grid.control);
-  print_row("method", fmt::format("Newton, forcing {}, {} with {}", o.grid.newton.forcing, o.grid.newton.linear.solver,
-                                  o.grid.newton.linear.precond));
+  print_row("method", fmt::format("Newton, forcing {}, {} with {}", o.grid.newton.forcing, r.solver, r.precond));
   print_row("device", r.device);
   print_history(r);
   fmt::print("\n  {}\n\n", wrapped(status_sentence(r, o.grid), 2));
@@ -322,7 +321,9 @@ Run add_grid(CLI::App& app) {
   command.add_option("--restart", linear.restart, "Basis vectors of gmres and fgmres")->capture_default_str();
   command.add_option("--max-iters", linear.max_iterations, "Iterations of a linear solve at most")
       ->capture_default_str();
-  command.add_option("--device", linear.device, "Where Newton's method runs: auto (a GPU where there is one), host, cuda[:N], emulated")
+  command
+      .add_option("--device", linear.device,
+                  "Where Newton's method runs: auto (a GPU where there is one), host, cuda[:N], emulated")
       ->capture_default_str();
   command.add_option("--threads", linear.threads, "Threads [all]");
   command

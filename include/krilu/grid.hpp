@@ -78,7 +78,7 @@ struct GridResult {
   std::vector<NewtonStep> newton;  // of the last solve, control terms held fixed
   NewtonSeconds seconds;           // over all solves
   double total_seconds = 0;
-  std::string device;
+  std::string device, solver, precond;  // of the linear systems
   std::vector<std::string> notes;
 };
 

@@ -136,6 +136,8 @@ class Generator {
     const NewtonResult r = p.solve(rtol, atol, impatient);
     add(result_.seconds, r.seconds);
     result_.device = r.device;
+    result_.solver = r.solver;
+    result_.precond = r.precond;
     last_ = r;
     const Control::Deviation d = p.control.deviation(p.grid);
     deviation_ = d;

@@ -47,9 +47,10 @@ NewtonResult Problem::solve(double rtol, double atol, bool impatient) {
   x_ = unknowns_of(plane);
   newton_.set_tolerances(rtol, atol);
   int inner = 0;
+  const int most_inner = newton_.options().linear.precond == "jacobi" ? 2000 : 500;
   NewtonResult r = newton_.solve(x_, [&](const NewtonStep& s) {
     inner += s.inner_iterations;
-    return !impatient || (s.iteration < 20 && inner < 500);
+    return !impatient || (s.iteration < 20 && inner < most_inner);
   });
   set_unknowns(x_, plane, start.map.turn());
   show_plane();

@@ -31,8 +31,6 @@ void require_options(const Equations& equations, const NewtonOptions& o) {
     throw Error("the equations have no Jacobian of their own: take finite-differences or matrix-free");
   if (o.lag < 1) throw Error("a preconditioner serves 1 step or more");
   if (o.linear.norm != Norm::true2) throw Error("the linear solves of Newton's method are held against norm true2");
-  if (o.linear.solver == "auto" || o.linear.precond == "auto")
-    throw Error("Newton's method needs its linear solver and preconditioner named: gmres and ilu0, say");
   const Options& linear = o.linear;
   if (o.jacobian == "matrix-free" &&
       (linear.solver == "gmres-ir" || (linear.precision != "auto" && linear.precision != "fp64")))
@@ -55,6 +53,8 @@ NewtonSolver::NewtonSolver(const Equations& equations, NewtonOptions options) {
   require_options(equations, options);
   std::string& device = options.linear.device;
   if (device == "auto") device = equations.on_gpu() && solver::cuda_devices() > 0 ? "cuda" : "host";
+  if (options.linear.solver == "auto") options.linear.solver = "bicgstab";
+  if (options.linear.precond == "auto") options.linear.precond = device.starts_with("cuda") ? "jacobi" : "ilu0";
   const auto make_core = device.starts_with("cuda") ? newton::make_cuda_core
                          : device == "emulated"     ? newton::make_emulated_core
                                                     : newton::make_host_core;
@@ -77,6 +77,7 @@ void NewtonSolver::set_tolerances(double rtol, double atol) {
   body_->options.atol = atol;
 }
 
+const NewtonOptions& NewtonSolver::options() const { return body_->options; }
 Index NewtonSolver::rows() const { return body_->equations.rows(); }
 std::size_t NewtonSolver::bytes() const { return body_->core->bytes(); }
 
