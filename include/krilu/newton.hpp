@@ -47,7 +47,7 @@ struct NewtonOptions {
 
   /// Of the linear solves; rtol, atol and norm are not used. solver auto: bicgstab; precond auto: ilu0 on the host, and
   /// on a GPU jacobi, whose iterations are more and cost a tenth there.
-  Options linear{.max_iterations = 2000};
+  Options linear{};
 };
 
 /// A line of the table that users of Newton's method know. The first, number 0, is the start. A line with the number of

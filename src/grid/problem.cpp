@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "exec/host.hpp"
 #include "grid/quality.hpp"
 #include "grid/wall_points.hpp"
 
@@ -29,6 +30,7 @@ Problem::Problem(const Level& level, const Curve& curve)
       grid(start.grid),
       plane(image_of(start)),
       control(start, level.options.control, level.fading),
+      threads_(level.options.newton.linear.threads),
       mirrored_(mirrors_itself(grid)),
       fixed_(plane.node),
       scale_(row_scale(plane, start.map.turn())),
@@ -59,11 +61,13 @@ NewtonResult Problem::solve(double rtol, double atol, bool impatient) {
 
 void Problem::show_plane() {
   const bool periodic = plane.topology == Grid::Topology::O;
-  for (Index j = 1; j + 1 < grid.nj; ++j)
+  const exec::Host host(threads_);
+  host.for_each(std::size_t(grid.nj - 2), [&](Index line) {
+    const Index j = line + 1;
     for (Index i = periodic ? 0 : 1; i + 1 < grid.ni; ++i)
       grid.at(i, j) = point_of(start.map.to_z(complex_of(plane.at(i, j))));
-  if (periodic)
-    for (Index j = 1; j + 1 < grid.nj; ++j) grid.at(grid.ni - 1, j) = grid.at(0, j);
+    if (periodic) grid.at(grid.ni - 1, j) = grid.at(0, j);
+  });
   // Of a wall that mirrors itself the equations do too: what is left of the solver's tolerance need not.
   if (mirrored_) mirror(grid);
 }

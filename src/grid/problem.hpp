@@ -51,6 +51,7 @@ class Problem {
  private:
   PoissonRows rows() const;
 
+  int threads_;
   bool mirrored_;
   std::vector<Point> fixed_;  // the start's image
   std::vector<double> scale_, x_;

@@ -40,6 +40,8 @@ class System {
     const exec::Host host(ex_.threads());
     const schedule::Order order = schedule::order_by_name(plan.ordering, a, graph);
     order_ = plan.triangular ? schedule::by_levels(host, a, graph, order) : schedule::by_windows(a, order);
+    place_.resize(order_.rows.size());
+    for (std::size_t i = 0; i < place_.size(); ++i) place_[std::size_t(order_.rows[i])] = Index(i);
     pattern_ = std::make_shared<const sparse::SplitPattern>(ex_, host, a, order_);
     shape_ = fmt::format("{} levels in {} ordering, stored in slices of {} rows", order_.group.size() - 1,
                          plan.ordering, pattern_->height());
@@ -87,19 +89,25 @@ class System {
   std::string format() const { return {}; }
   /// What the analysis found, for people.
   const std::string& shape() const { return shape_; }
-  std::size_t bytes() const { return order_.bytes() + (pattern_ ? pattern_->bytes() : 0) + matrix_.bytes(); }
+  std::size_t bytes() const {
+    return order_.bytes() + place_.size() * sizeof(Index) + (pattern_ ? pattern_->bytes() : 0) + matrix_.bytes();
+  }
 
   void copy_in(const exec::Array<T>& to, std::span<const double> from) const {
     staged(
         [&](double* stage) {
-          for (std::size_t i = 0; i < from.size(); ++i) stage[i] = from[std::size_t(order_.rows[i])];
+          exec::Host(ex_.threads()).for_each(from.size(), [&](Index i) {
+            stage[i] = from[std::size_t(order_.rows[std::size_t(i)])];
+          });
         },
         to, true);
   }
   void copy_out(std::span<double> to, const exec::Array<T>& from) const {
     staged(
         [&](const double* stage) {
-          for (std::size_t i = 0; i < to.size(); ++i) to[std::size_t(order_.rows[i])] = stage[i];
+          exec::Host(ex_.threads()).for_each(to.size(), [&](Index i) {
+            to[std::size_t(i)] = stage[place_[std::size_t(i)]];
+          });
         },
         from, false);
   }
@@ -109,7 +117,7 @@ class System {
     ex_.for_each(order_.rows.size(), [to, from, rows = order_.rows.data()](Index i) { to[i] = from[rows[i]]; });
   }
   void permute_out(double* to, const double* from) const {
-    ex_.for_each(order_.rows.size(), [to, from, rows = order_.rows.data()](Index i) { to[rows[i]] = from[i]; });
+    ex_.for_each(place_.size(), [to, from, place = place_.data()](Index i) { to[i] = from[place[i]]; });
   }
 
  private:
@@ -127,6 +135,7 @@ class System {
 
   Space ex_;
   sparse::RowOrder order_;
+  Buffer<Index> place_;  // of the caller's rows in the solver's order
   std::shared_ptr<const sparse::SplitPattern> pattern_;
   sparse::SplitMatrix<T> matrix_;
   std::string shape_;

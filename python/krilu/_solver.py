@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Solver, and solve for the hurried."""
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
+
+from . import _krilu
+from ._arrays import Csr, matrix, vector
+from ._options import DEFAULTS, checked
+from ._report import Report
+
+
+class Counts(NamedTuple):
+    """How often each step of a Solver ran."""
+
+    analyses: int
+    factorisations: int
+    solves: int
+
+
+def _in_main() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+class _Sides:
+    """b, and x with the guess in it, as the library takes them."""
+
+    def __init__(self, b: Any, x0: Any, rows: int):
+        start = time.perf_counter()
+        self.notes: list[str] = []
+        self.right = vector(b, rows, "b", self.notes)
+        self.x = np.zeros(rows) if x0 is None else vector(x0, rows, "x0", self.notes, writable=True).values
+        self.seconds = time.perf_counter() - start
+
+
+class Solver:
+    """Solves A x = b again and again: analyse once for a sparsity pattern, update for new values, solve for each b.
+
+    Parameters
+    ----------
+    solver : str
+        "auto", "cg", "bicgstab", "gmres", "fgmres" or "gmres-ir". "auto" chooses by the matrix; where `precond` is
+        "auto" too, on the host, it goes up a ladder of ever stronger methods until one arrives.
+    precond : str
+        "auto", "none", "jacobi", "dilu", "dic", "ilu0", "ic0", "iluk[:LEVEL]", "ilut[:MOST,TOLERANCE]",
+        "block-ilu[:PARTS[,LOCAL]]", "ras[:PARTS[,OVERLAP[,LOCAL]]]" (LOCAL is dilu, ilu0, iluk.. or ilut..) or "lu".
+    device : str
+        "auto" (a GPU where there is one and krilu was built for it), "host", "cuda", "cuda:N" or "emulated".
+    rtol, atol : float
+        The solve ends where ||b - A x||_2 <= max(rtol ||b||_2, atol).
+    norm : str
+        "true2", as above, or "openfoam": OpenFOAM's residual, for cg and bicgstab.
+    max_iterations : int
+        Most iterations of a solve.
+    restart : int
+        Basis vectors of GMRES before a restart.
+    threads : int
+        Of the host; 0 takes all.
+    ordering : str
+        Of the elimination: "auto", "natural", "rcm", "multicolour", "block-multicolour[:ROWS]" or "metis[:PARTS]".
+    scaling : str
+        Of what ilu0, iluk and ilut factor, on the host: "none", "rows", "both" or "matching".
+    triangular : str
+        How triangles are swept: "auto", "serial", "level-set", "sync-free" or "tiled" (GPU).
+    shift : float
+        Added to each |diagonal entry| when the preconditioner is formed, in units of its row's largest entry.
+    precision : str
+        Of the inner solves: "auto", "fp64", "fp32", "fp32/fp16" or "fp32/bf16". Residual and answer are in double.
+    basis : str
+        What an inner GMRES keeps its basis in: "auto", "fp64", "fp32", "fp16" or "bf16".
+    inner_iterations, outer_iterations : int
+        Most iterations of an inner solve, and most inner solves in one precision; 0 for the method's own.
+    inner_tolerance : float
+        Of an inner solve, relative; 0 follows the outer residual.
+
+    Raises
+    ------
+    krilu.Error
+        A name that is unknown, with the nearest that is known; a number out of range; a device that is not there.
+    TypeError
+        An option that does not exist, or one of another type.
+
+    Notes
+    -----
+    All calls release Python's global lock. Threads that share a Solver take turns. Ctrl-C ends a solve after its
+    current iteration; analyse and update are finished first.
+
+    Examples
+    --------
+    >>> import krilu, numpy as np, scipy.sparse as sp
+    >>> n = 1000
+    >>> A = sp.diags_array([-np.ones(n - 1), 2.1 * np.ones(n), -np.ones(n - 1)], offsets=[-1, 0, 1], format="csr")
+    >>> b = np.ones(n)
+    >>> solver = krilu.Solver(solver="cg", precond="dic", rtol=1e-10)
+    >>> solver.analyse(A)
+    >>> x = None
+    >>> for step in range(3):
+    ...     A.setdiag(2.1 + step)
+    ...     solver.update(A)
+    ...     x, report = solver.solve(b, x)
+    >>> report.converged, solver.counts
+    (True, Counts(analyses=1, factorisations=3, solves=3))
+    """
+
+    def __init__(self, *, solver: str = "auto", precond: str = "auto", device: str = "auto", rtol: float = 1e-8,
+                 atol: float = 0.0, norm: str = "true2", max_iterations: int = 10000, restart: int = 30,
+                 threads: int = 0, ordering: str = "auto", scaling: str = "none", triangular: str = "auto",
+                 shift: float = 0.0, precision: str = "auto", basis: str = "auto", inner_iterations: int = 0,
+                 outer_iterations: int = 0, inner_tolerance: float = 0.0):
+        given = {name: value for name, value in locals().items() if name != "self"}
+        self._options = checked(given, "krilu.Solver")
+        self._solver = _krilu.Solver(**self._options)
+        self._facts: Optional[dict[str, Any]] = None
+
+    def analyse(self, A: Any) -> None:
+        """Studies A's pattern: ordering, levels, storage. `update` comes next.
+
+        Parameters
+        ----------
+        A : (n, n) sparse array or matrix
+            SciPy's CSR is taken as it is; other formats, dense arrays and CuPy's are converted. Its values serve to
+            choose what was left to "auto".
+
+        Raises
+        ------
+        krilu.Error
+            A is not square, is no valid CSR matrix, or is too large for the device.
+        TypeError
+            A is complex, or has no entries to see (a LinearOperator).
+        """
+        self._take("analyse", A)
+
+    def update(self, A: Any) -> None:
+        """Takes values of the analysed pattern and forms the preconditioner; no new analysis.
+
+        Parameters
+        ----------
+        A : (n, n) sparse array or matrix
+            Of the very pattern that was analysed: explicit zeros belong to it.
+
+        Raises
+        ------
+        krilu.ZeroPivot
+            The factorisation met a pivot of zero; the sentence names its row.
+        krilu.Error
+            Another pattern, NaN or infinity, or no analyse before.
+        """
+        self._take("factor", A)
+
+    def setup(self, A: Any) -> None:
+        """analyse and update in one; to a GPU the values travel once. Raises what they raise."""
+        self._take("setup", A)
+
+    def _take(self, step: str, A: Any) -> Csr:
+        start = time.perf_counter()
+        a = A if isinstance(A, Csr) else matrix(A)
+        seconds = time.perf_counter() - start
+        if step != "factor":
+            self._facts = None
+        getattr(self._solver, step)(_in_main(), a.offsets, a.columns, a.values)
+        self._facts = {"name": a.kind, "rows": a.rows, "nnz": a.nnz, "matrix_bytes": a.bytes, "convert": seconds,
+                       "notes": a.notes}
+        return a
+
+    def solve(self, b: Any, x0: Any = None) -> tuple[Any, Report]:
+        """Solves A x = b.
+
+        Parameters
+        ----------
+        b : (n,) or (n, 1) array
+            Right-hand side.
+        x0 : (n,) or (n, 1) array, optional
+            Initial guess, zero by default. It is not changed.
+
+        Returns
+        -------
+        x : array
+            The best approximation that was found, float64, in b's shape; where b is an array of a GPU (CuPy, or any
+            with DLPack or ``__cuda_array_interface__``), so is x.
+        report : Report
+            How it went; ``report.converged`` says whether the tolerance is met. Not converging raises nothing.
+
+        Raises
+        ------
+        krilu.Error
+            b or x0 has another shape, or holds NaN or infinity; update was not called.
+        TypeError
+            b or x0 is complex, or holds no numbers.
+        KeyboardInterrupt
+            Ctrl-C: the solve ended after its current iteration.
+        """
+        return self._run(_Sides(b, x0, self._solver.rows()))
+
+    def _run(self, sides: _Sides) -> tuple[Any, Report]:
+        result = self._solver.solve(_in_main(), sides.right.values, sides.x)
+        facts = dict(self._facts or {})
+        facts["notes"] = facts.get("notes", []) + sides.notes
+        facts["convert"] = facts.get("convert", 0.0) + sides.seconds
+        return sides.right.like(sides.x), Report._of(result, facts, self._options)
+
+    def apply(self, r: Any) -> Any:
+        """z = M^-1 r: the preconditioner that update formed, once.
+
+        Parameters
+        ----------
+        r : (n,) or (n, 1) array
+
+        Returns
+        -------
+        z : array
+            float64, in r's shape and of its kind.
+
+        Raises
+        ------
+        krilu.Error
+            r has another shape, or update was not called.
+        """
+        given = vector(r, self._solver.rows(), "r", [])
+        z = np.empty(len(given.values))
+        self._solver.apply(_in_main(), given.values, z)
+        return given.like(z)
+
+    def set_tolerances(self, rtol: float, atol: float = 0.0) -> None:
+        """The tolerances of the next solves. Raises krilu.Error for negative ones."""
+        changed = checked({**self._options, "rtol": rtol, "atol": atol}, "krilu.Solver.set_tolerances")
+        self._solver.set_tolerances(changed["rtol"], changed["atol"])
+        self._options = changed
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """A copy of all options."""
+        return dict(self._options)
+
+    @property
+    def explanation(self) -> list[str]:
+        """What was chosen and why, a line each."""
+        return self._solver.explanation()
+
+    @property
+    def counts(self) -> Counts:
+        """How often each step ran: updating values repeats no analysis."""
+        return Counts(*self._solver.counts())
+
+    @property
+    def bytes(self) -> int:
+        """Bytes held: the copy of the matrix, the preconditioner and vectors."""
+        return self._solver.bytes()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n) of the analysed matrix."""
+        return (self._solver.rows(),) * 2
+
+    def __repr__(self) -> str:
+        named = [f"{name}={value!r}" for name, value in self._options.items() if value != DEFAULTS[name]]
+        return f"krilu.Solver({', '.join(named)})"
+
+
+def solve(A: Any, b: Any, x0: Any = None, *, solver: str = "auto", precond: str = "auto", device: str = "auto",
+          **options: Any) -> tuple[Any, Report]:
+    """Solves A x = b in one call.
+
+    Parameters
+    ----------
+    A : (n, n) sparse array or matrix
+        SciPy's CSR is taken as it is; CSC, other formats, dense arrays and CuPy's are converted, and the report's notes
+        say so.
+    b : (n,) or (n, 1) array
+        Right-hand side.
+    x0 : (n,) or (n, 1) array, optional
+        Initial guess, zero by default. It is not changed.
+    solver, precond, device : str
+        "auto", or a name: see `krilu.Solver`.
+    **options
+        All other options of `krilu.Solver`: rtol (1e-8), atol, max_iterations (10000), restart, ordering, ...
+
+    Returns
+    -------
+    x : array
+        The best approximation that was found, float64, in b's shape, and on the GPU where b is.
+    report : Report
+        How it went; ``report.converged`` says whether the tolerance is met. Not converging raises nothing.
+
+    Raises
+    ------
+    krilu.Error
+        Bad shapes, names or values; a zero pivot (krilu.ZeroPivot) where the preconditioner was named.
+    TypeError
+        Complex values, a LinearOperator for A, an option that does not exist.
+    KeyboardInterrupt
+        Ctrl-C: the solve ended after its current iteration.
+
+    Examples
+    --------
+    >>> import krilu, numpy as np, scipy.sparse as sp
+    >>> A = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(100, 100), format="csr")
+    >>> x, report = krilu.solve(A, np.ones(100), precond="dilu")
+    >>> report.converged, bool(np.allclose(A @ x, 1))
+    (True, True)
+    """
+    checked({"solver": solver, "precond": precond, "device": device, **options}, "krilu.solve")
+    s = Solver(solver=solver, precond=precond, device=device, **options)
+    start = time.perf_counter()
+    a = matrix(A)
+    seconds = time.perf_counter() - start
+    sides = _Sides(b, x0, a.rows)  # what is wrong with them is said before any work
+    sides.seconds += seconds
+    s._take("setup", a)
+    return s._run(sides)
