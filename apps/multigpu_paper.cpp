@@ -88,6 +88,8 @@ struct Row {
 
 constexpr double enough_seconds = 20;  // of one solve on one core: it ends with the step that passes them
 
+constexpr std::int64_t most_unknowns_on_a_core = 4'000'000;  // above, a step alone takes minutes there
+
 Run run(const Equations& equations, const std::vector<double>& start, const Method& method, const std::string& device,
         int threads, bool brief, Monitor& monitor) {
   Run run;
@@ -157,7 +159,8 @@ std::string tables(const std::vector<Row>& rows, const std::string& device, cons
   if (gpu) {
     text += "\nCore / device: time of the same number of steps, from the first on. Of the fastest method on each side:";
     for (const Row& row : rows)
-      text += fmt::format(" {} at {} unknowns,", figure(row.best_core_over_device()), io::thousands(row.unknowns));
+      if (std::isfinite(row.best_core_over_device()))
+        text += fmt::format(" {} at {} unknowns,", figure(row.best_core_over_device()), io::thousands(row.unknowns));
     text.back() = '.';
     text += "\n";
   }
@@ -256,7 +259,7 @@ BenchReport run_multigpu_paper(const BenchOptions& o, Monitor& monitor) {
           line.device = run(equations, start, m, device, o.threads, false, monitor);
         }
         if (!line.device.r.device.empty()) device_name = line.device.r.device;
-        if (gpu && !monitor.interrupted()) {
+        if (gpu && row.unknowns <= most_unknowns_on_a_core && !monitor.interrupted()) {
           const StepLine step(fmt::format("{}: {} on one core", c->name, label_of(m)), true);
           line.core = run(equations, start, m, "host", 1, true, monitor);
         }
