@@ -78,8 +78,8 @@ class DeviceRowEquations : public RowEquations<R> {
       const Index n = this->rows();
       if (n == 0) return;
       if (!first_there_) {
-        first_there_ = brought(this->first_);
-        place_there_ = brought(this->place_);
+        first_there_ = brought(this->first_, stream);
+        place_there_ = brought(this->place_, stream);
       }
       detail::row_jacobian_kernel<<<blocks(n), detail::row_threads, 0, static_cast<cudaStream_t>(stream)>>>(
           n, there_, first_there_.get(), place_there_.get(), x, values.data);
@@ -92,13 +92,16 @@ class DeviceRowEquations : public RowEquations<R> {
   static unsigned blocks(Index n) {
     return unsigned((std::int64_t(n) + detail::row_threads - 1) / detail::row_threads);
   }
-  static There brought(const std::vector<Offset>& from) {
+  static There brought(const std::vector<Offset>& from, void* stream) {
     if (from.empty()) return nullptr;
     Offset* to = nullptr;
     detail::require_cuda_of_equations(cudaMalloc(&to, from.size() * sizeof(Offset)));
     There there(to);
+    // In the stream: a plain copy of pageable memory may return before all of it has arrived.
+    const auto s = static_cast<cudaStream_t>(stream);
     detail::require_cuda_of_equations(
-        cudaMemcpy(to, from.data(), from.size() * sizeof(Offset), cudaMemcpyHostToDevice));
+        cudaMemcpyAsync(to, from.data(), from.size() * sizeof(Offset), cudaMemcpyHostToDevice, s));
+    detail::require_cuda_of_equations(cudaStreamSynchronize(s));
     return there;
   }
 

@@ -58,7 +58,8 @@ struct GridOptions {
   double wall_spacing = 1e-3;            // of the first line j, chords
   std::string control = "sorenson";      // of spacing and angle at the wall: sorenson, hilgenstock, none
   int max_updates = 100;                 // of the control terms
-  double tolerance = 1e-10;  // of the equations' residual, relative to the start's, control terms held fixed
+  double tolerance = 1e-10;  // of the equations' residual, relative to the start's, control terms held fixed; not less
+                             // than what rounding of the nodes leaves is asked for
   NewtonOptions newton;
 };
 

@@ -188,7 +188,7 @@ class Generator {
   }
 
   void finest(Problem& p) {
-    const double atol = options_.tolerance * p.start_residual;
+    const double atol = std::max(options_.tolerance * p.start_residual, p.rounding);
     if (!interrupted_ && step(p, 0.02, atol) && options_.control != "none")
       adjust(p, enough_spacing, enough_angle, options_.max_updates);
     if (!interrupted_) step(p, 0, atol);

@@ -2,6 +2,7 @@
 #include "grid/problem.hpp"
 
 #include <cmath>
+#include <limits>
 
 #include "exec/host.hpp"
 #include "grid/quality.hpp"
@@ -42,6 +43,13 @@ Problem::Problem(const Level& level, const Curve& curve)
   double sum = 0;
   for (const double f : F) sum += f * f;
   start_residual = std::sqrt(sum);
+  // A row is about the distance, in sides of its own cell, by which its node is off: scale is side^-3 (row_scale).
+  double rounded = 0;
+  for (std::size_t k = 0; k < x_.size(); ++k) {
+    const double off = x_[k] * std::cbrt(scale_[k / 2]);
+    rounded += off * off;
+  }
+  rounding = std::numeric_limits<double>::epsilon() * std::sqrt(rounded);
 }
 
 NewtonResult Problem::solve(double rtol, double atol, bool impatient) {

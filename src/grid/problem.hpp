@@ -47,6 +47,7 @@ class Problem {
   Grid plane;  // its image in the mapped plane
   Control control;
   double start_residual = 0;  // ||F|| of the start
+  double rounding = 0;        // what rounding of the nodes alone makes of ||F||: none less can be asked for
 
  private:
   PoissonRows rows() const;
