@@ -59,13 +59,16 @@ std::string Ladder::method_of(const Options& o) const {
   return text;
 }
 
+std::string Ladder::straight_to(const Options& o) const {
+  return arguments_of(o) + (on_gpu_ && o.device == "host" ? " --device host" : "");
+}
+
 std::string arguments_of(const Options& o) {
   const Options usual;
   std::string text = fmt::format("--solver {} --precond {}", o.solver, o.precond);
   if (o.restart != usual.restart) text += fmt::format(" --restart {}", o.restart);
   if (o.scaling != usual.scaling) text += " --scaling " + o.scaling;
   if (o.ordering != usual.ordering) text += " --ordering " + o.ordering;
-  if (o.device != usual.device) text += " --device " + o.device;
   if (o.shift != usual.shift) text += fmt::format(" --shift {}", o.shift);
   return text;
 }
@@ -279,8 +282,8 @@ class Ladder::Climb {
   }
 
   void leave(const Options& o, double seconds, const std::string& why) {
-    rungs_.push_back({l_.method_of(o), arguments_of(o), Status::breakdown, 0, started_ ? best_.relative_residual : 1.0,
-                      seconds, why});
+    rungs_.push_back({l_.method_of(o), l_.straight_to(o), Status::breakdown, 0,
+                      started_ ? best_.relative_residual : 1.0, seconds, why});
   }
 
   /// What a rung's result means for the climb.
@@ -290,7 +293,7 @@ class Ladder::Climb {
     if (!started_) initial_ = r.initial_residual;
     history_.insert(history_.end(), r.history.begin() + (history_.empty() ? 0 : 1), r.history.end());
     notes_.insert(notes_.end(), r.notes.begin(), r.notes.end());
-    Rung rung{l_.method_of(o), arguments_of(o), r.status, r.iterations, r.relative_residual, seconds, ""};
+    Rung rung{l_.method_of(o), l_.straight_to(o), r.status, r.iterations, r.relative_residual, seconds, ""};
     const double before = started_ && !from_zero_ ? best_.relative_residual : r.initial_residual;
     gained_nothing_ = !(r.relative_residual < 0.9 * before);
     const bool better = !started_ || r.relative_residual <= best_.relative_residual;

@@ -72,6 +72,8 @@ class Ladder {
   Options options_of(const Step& step) const;
   /// For people: "gmres(50) with ilut:20,0.003, scaling both".
   std::string method_of(const Options& options) const;
+  /// arguments_of, and the device where it is not the one that was asked for.
+  std::string straight_to(const Options& options) const;
 
   Options asked_, first_;
   bool on_gpu_;

@@ -12,9 +12,9 @@ if(MODE STREQUAL "package")
   must(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
   must(${CMAKE_COMMAND} -S ${consumer} -B ${WORK}/build -G Ninja -DCMAKE_PREFIX_PATH=${WORK}/prefix)
 else()
-  # The whole library again: optimised little, so that it is soon there.
+  # The whole library again: not optimised, so that it is soon there.
   must(${CMAKE_COMMAND} -S ${consumer} -B ${WORK}/build -G Ninja -DKRILU_SOURCE=${SOURCE} -DCMAKE_BUILD_TYPE=None
-       -DCMAKE_CXX_FLAGS=-O1)
+       -DCMAKE_CXX_FLAGS=-O0)
 endif()
 must(${CMAKE_COMMAND} --build ${WORK}/build)
 must(${WORK}/build/consumer)
