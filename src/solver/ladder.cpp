@@ -231,8 +231,9 @@ class Ladder::Climb {
     } catch (const ZeroPivot& e) {
       leave(o, timer.seconds(), e.what());
       if (!step.rearranged || l_.form_ == Form::paired_natural) return true;
+      // Once more at once, paired; where that has no pivots either, other rungs come first.
       l_.form_ = l_.form_ == Form::balanced ? Form::paired : Form::paired_natural;
-      return false;
+      return l_.form_ == Form::paired_natural;
     } catch (const Error& e) {
       leave(o, timer.seconds(), e.what());
       return true;

@@ -7,7 +7,7 @@
 //   1  what auto chose: CG with DIC, or BiCGStab with DILU; left out where diagonals are zero
 //   2  GMRES(50) with ILUT(20, 0.003) in a better form: rows and columns scaled, in RCM order. Where diagonals are zero
 //      or next to it, or a pivot was, scaled and permuted for the maximum product on the diagonal; where a pivot is
-//      zero even so, in natural order
+//      zero even so, rungs above take natural order
 //   3  GMRES(100) with ILUT(50, 0.001), where the one before gained something
 //   4  GMRES(100) with ILU(1), unsymmetric matrices as they are: systems of several unknowns a cell
 //   5  GMRES(100) with ILUT(100, 0.0001), in the form of 2
