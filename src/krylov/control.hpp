@@ -23,6 +23,9 @@ struct Patience {
   int first = 0, window = 0;  // window 0: never
   int most = 0;
   double least_gain = 0.9;
+  /// At the first look it is enough, too, that the residual is below this part of the largest so far: CG lowers another
+  /// norm than this one, which may rise for hundreds of iterations first.
+  double hump = 0;
 };
 
 /// A relaxed store or load that the other side may see while kernels run.
@@ -57,6 +60,7 @@ struct Control {
   Patience patience;
   double least = std::numeric_limits<double>::infinity();  // in the history since the last look of the patience
   double least_before = 0;                                 // until then; 0: there was no look
+  double largest = 0;
 
   /// What an entry of the residual adds to the sum that `norm_of` turns into the norm.
   static KRILU_INLINE T measure(bool magnitudes, T r) { return magnitudes ? (r < 0 ? -r : r) : r * r; }
@@ -68,6 +72,7 @@ struct Control {
     ++iteration;
     history[iteration] = double(norm_now * scale);
     least = history[iteration] < least ? history[iteration] : least;
+    largest = history[iteration] > largest ? history[iteration] : largest;
     publish(&feed->iteration, iteration);
     publish(&feed->residual, history[iteration]);
     if (!(norm_now - norm_now == T(0))) return stop(Stop::not_finite);
@@ -85,7 +90,7 @@ struct Control {
     const double then = least_before > 0 ? least_before : history[0], now = least < then ? least : then;
     least_before = now;
     least = now;
-    if (!(now < patience.least_gain * then)) return true;
+    if (!(now < patience.least_gain * then)) return since > 0 || !(history[iteration] < patience.hump * largest);
     const double steps = std::log(now / double(target * scale)) / std::log(then / now) * passed;
     return !(iteration + steps <= double(patience.most) * (since == 0 ? 2 : 1));
   }

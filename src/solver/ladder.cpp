@@ -105,7 +105,7 @@ Ladder::Ladder(const Options& asked, const Options& first, bool on_gpu, const Fa
   const bool cg = first.solver == "cg";
   const int across = int(std::cbrt(double(rows))), side = int(std::sqrt(double(rows))), most = std::max(400, 3 * side);
   if (dominant && cg)
-    patience_ = {400, 200, std::max(4000, 4 * side)};
+    patience_ = {.first = 400, .window = 200, .most = std::max(4000, 4 * side), .hump = 0.25};
   else if (dominant)
     patience_ = {std::max(50, across), std::max(50, across), most};
   else

@@ -46,6 +46,18 @@ TEST(Patience, WhatDoesNotMoveIsGivenUpAtTheFirstLook) {
   EXPECT_EQ(stop_of({50, 20, 400}, [](int k) { return k == 30 ? 0.95 : 1.0; }), std::pair(50, Stop::slow));
 }
 
+TEST(Patience, AHumpThatIsBehindAtTheFirstLookIsForgiven) {
+  // Up to 10 at 25, below 1 after 55, then down to 1e-8 at 145.
+  const auto hump = [](int k) { return k < 25 ? std::pow(10.0, k / 25.0) : std::pow(10.0, 1 - 0.075 * (k - 25)); };
+  EXPECT_EQ(stop_of({50, 50, 400}, [&](int k) { return k > 45 ? hump(k) + 1 : hump(k); }).second, Stop::slow);
+  EXPECT_EQ(stop_of({.first = 33, .window = 50, .most = 400, .hump = 0.25}, hump).second, Stop::slow) << "still high";
+  EXPECT_EQ(stop_of({.first = 34, .window = 50, .most = 400, .hump = 0.25}, hump).second, Stop::target);
+  EXPECT_EQ(stop_of({.first = 34, .window = 50, .most = 400}, hump), std::pair(34, Stop::slow));
+  // At later looks nothing is forgiven.
+  const auto again = [&](int k) { return k < 60 ? hump(k) : hump(60) * (k < 80 ? 1000 : 1); };
+  EXPECT_EQ(stop_of({.first = 50, .window = 50, .most = 4000, .hump = 0.25}, again), std::pair(150, Stop::slow));
+}
+
 TEST(Patience, WhatArrivesInTimeIsLeftAlone) {
   const auto rate = [](double decades, int iterations) {
     return [=](int k) { return std::pow(10.0, -decades * k / iterations); };
