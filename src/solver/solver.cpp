@@ -116,7 +116,7 @@ struct Solver::Body {
   std::unique_ptr<solver::Ladder> ladder;  // where all is left to krilu, since the last analysis
 
   void choose_device();
-  void put_up_ladder(const CsrView& a, const solver::Facts& facts);
+  void put_up_ladder(const CsrView& a, solver::Facts facts);
   Result run(std::span<const double> b, std::span<double> x, bool from_zero, Monitor& monitor);
   bool prefers_jacobi();
   void choose(const CsrView& a, const sparse::Symmetry& symmetry, const sparse::DiagonalFacts& diagonal);
@@ -252,9 +252,12 @@ void Solver::Body::choose(const CsrView& a, const sparse::Symmetry& symmetry, co
 }
 
 /// What auto chose becomes the first rung where nothing else was named.
-void Solver::Body::put_up_ladder(const CsrView& a, const solver::Facts& facts) {
+void Solver::Body::put_up_ladder(const CsrView& a, solver::Facts facts) {
   ladder.reset();
   if (!solver::Ladder::serves(options) || a.rows == 0) return;
+  // A GPU does not look at it, and a pass over all rows here would be felt beside its solve.
+  constexpr Index sample = 5000;
+  if (on_gpu) facts.diagonal.least_dominance = sparse::least_dominance(a, sample);
   std::vector<Index> missing;
   for (Index i = 0; i < a.rows && Index(missing.size()) < facts.diagonal.missing; ++i)
     if (!std::binary_search(a.columns + a.offsets[i], a.columns + a.offsets[i + 1], i)) missing.push_back(i);

@@ -145,29 +145,51 @@ Symmetry symmetry(const CsrView& a) {
   return s;
 }
 
+namespace {
+
+struct RowWeights {
+  double diagonal = 0, others = 0;  // others: the sum of their magnitudes
+  bool stored = false;              // the diagonal
+  double dominance() const {
+    return others > 0 ? std::abs(diagonal) / others : std::numeric_limits<double>::infinity();
+  }
+};
+RowWeights weights_of(const CsrView& a, Index i) {
+  RowWeights w;
+  for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
+    if (a.columns[k] == i) {
+      w.diagonal = a.values[k];
+      w.stored = true;
+    } else {
+      w.others += std::abs(a.values[k]);
+    }
+  }
+  return w;
+}
+
+}  // namespace
+
 DiagonalFacts diagonal_facts(const CsrView& a) {
   DiagonalFacts f;
   f.least_dominance = std::numeric_limits<double>::infinity();
   for (Index i = 0; i < a.rows; ++i) {
-    double diagonal = 0, others = 0;
-    bool stored = false;
-    for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
-      if (a.columns[k] == i) {
-        diagonal = a.values[k];
-        stored = true;
-      } else {
-        others += std::abs(a.values[k]);
-      }
-    }
+    const RowWeights w = weights_of(a, i);
     if (a.offsets[i] == a.offsets[i + 1] && f.empty_rows++ == 0) f.first_empty = i;
-    if (!stored) ++f.missing;
-    if (stored && diagonal == 0) ++f.zero;
-    if (diagonal == 0 && f.first_bad < 0) f.first_bad = i;
-    if (diagonal < 0) ++f.negative;
-    if (std::abs(diagonal) >= others) ++f.dominant_rows;
-    if (others > 0) f.least_dominance = std::min(f.least_dominance, std::abs(diagonal) / others);
+    if (!w.stored) ++f.missing;
+    if (w.stored && w.diagonal == 0) ++f.zero;
+    if (w.diagonal == 0 && f.first_bad < 0) f.first_bad = i;
+    if (w.diagonal < 0) ++f.negative;
+    if (std::abs(w.diagonal) >= w.others) ++f.dominant_rows;
+    f.least_dominance = std::min(f.least_dominance, w.dominance());
   }
   return f;
+}
+
+double least_dominance(const CsrView& a, Index looked_at) {
+  double least = std::numeric_limits<double>::infinity();
+  const Index step = std::max<Index>(1, a.rows / std::max<Index>(1, looked_at));
+  for (std::int64_t i = 0; i < a.rows; i += step) least = std::min(least, weights_of(a, Index(i)).dominance());
+  return least;
 }
 
 Index bandwidth(const CsrView& a) {
