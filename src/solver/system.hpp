@@ -48,8 +48,8 @@ class System {
   }
   void set_values(const CsrView& a, bool) {
     const exec::Host host(ex_.threads());
-    matrix_ = {};  // the old values go before the new ones come
-    matrix_ = sparse::fill_values<T>(host, pattern_, a, order_);
+    if constexpr (!std::is_same_v<Space, exec::Host>) matrix_ = {};  // the old values go before the new ones come
+    matrix_ = sparse::fill_values<T>(host, pattern_, a, order_, std::move(matrix_));
     for (auto* part : {&matrix_.lower, &matrix_.diagonal, &matrix_.upper})
       *part = sparse::to_space(ex_, std::move(*part));
   }

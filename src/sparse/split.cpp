@@ -185,11 +185,14 @@ std::size_t SplitPattern::bytes() const {
 
 template <class T>
 SplitMatrix<T> fill_values(const exec::Host& host, std::shared_ptr<const SplitPattern> pattern, const CsrView& a,
-                           const RowOrder& order) {
-  SplitMatrix<T> m;
-  m.lower = host.allocate<T>(std::size_t(pattern->lower_entries()));
-  m.diagonal = host.allocate<T>(std::size_t(a.rows));
-  m.upper = host.allocate<T>(std::size_t(pattern->upper_entries()));
+                           const RowOrder& order, SplitMatrix<T> old) {
+  SplitMatrix<T> m = std::move(old);
+  const auto fit = [&](exec::Array<T>& array, Offset n) {
+    if (array.size() != std::size_t(n)) array = host.allocate<T>(std::size_t(n));
+  };
+  fit(m.lower, pattern->lower_entries());
+  fit(m.diagonal, a.rows);
+  fit(m.upper, pattern->upper_entries());
   const int height = pattern->height();
   std::atomic<Index> bad{std::numeric_limits<Index>::max()};
   host.for_each_range(std::size_t(pattern->slices()), [&](Index begin, Index end) {
@@ -399,7 +402,7 @@ CsrMatrix to_csr(const exec::Host& host, const SplitMatrix<double>& a, const Row
 }
 
 template SplitMatrix<double> fill_values(const exec::Host&, std::shared_ptr<const SplitPattern>, const CsrView&,
-                                         const RowOrder&);
+                                         const RowOrder&, SplitMatrix<double>);
 #define KRILU_PRODUCTS(T, S)                                                       \
   template void multiply(const exec::Host&, const SplitView<T, S>&, const T*, T*); \
   template void residual(const exec::Host&, const SplitView<T, S>&, const T*, const T*, T*);

@@ -185,10 +185,10 @@ struct SplitMatrix {
 };
 
 /// Values of a over the pattern, in host memory. A missing diagonal is zero. Throws krilu::Error, naming the caller's
-/// row, for NaN or infinity.
+/// row, for NaN or infinity. Arrays of `old` serve again where they fit: new ones cost more than what fills them.
 template <class T>
 SplitMatrix<T> fill_values(const exec::Host& host, std::shared_ptr<const SplitPattern> pattern, const CsrView& a,
-                           const RowOrder& order);
+                           const RowOrder& order, SplitMatrix<T> old = {});
 
 /// A again in the caller's order. Rows of missing_diagonal, ascending, had no diagonal entry.
 CsrMatrix to_csr(const exec::Host& host, const SplitMatrix<double>& a, const RowOrder& order,
