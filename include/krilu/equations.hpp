@@ -27,7 +27,7 @@ class Equations {
   /// The entries of rows begin <= i < end, in the places that they have in pattern(): all of them.
   virtual void jacobian(Index /*begin*/, Index /*end*/, View<const double> /*x*/, View<double> /*values*/) const {}
 
-  /// Whether a GPU can evaluate them: DeviceRowEquations' it can (krilu/equations.cuh).
+  /// Whether a GPU can evaluate them, as it can DeviceRowEquations (krilu/equations.cuh).
   virtual bool on_gpu() const { return false; }
   /// The same two for all rows at once, by kernels put into `stream`, a cudaStream_t; what is viewed stands in the
   /// memory of the current GPU.

@@ -46,7 +46,7 @@ struct NewtonOptions {
   int lag = 3;                    // matrix-free: steps that a preconditioner serves
 
   /// Of the linear solves; rtol, atol and norm are not used. solver auto: bicgstab; precond auto: ilu0 on the host, and
-  /// on a GPU jacobi, whose iterations are more and cost a tenth there.
+  /// on a GPU jacobi, whose iterations are more and cost a quarter to an eighth there.
   Options linear{};
 };
 

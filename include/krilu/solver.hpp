@@ -188,7 +188,8 @@ class Solver {
   Result solve(std::span<const double> b, std::span<double> x, Monitor* monitor = nullptr);
 
   /// z = M^-1 r: the preconditioner that factor formed, in double, applied once; for the Krylov methods of others. r
-  /// and z of length rows(). Where solver and precond are both `auto`, it is the first rung's. Throws krilu::Error
+  /// and z of length rows(). Where solver and precond are both `auto`, it is the
+  /// rung's that a solve ended at, the first one's until then. Throws krilu::Error
   /// before factor and for wrong lengths. Not while another thread solves.
   void apply(std::span<const double> r, std::span<double> z);
 

@@ -204,6 +204,8 @@ class Ladder::Climb {
       if ((steps[next].gentle && gained_nothing_) || try_step(steps[next], next)) ++next;
     }
     if (!started_) least_squares("no rung's factorisation could be formed");
+    // The next solve begins at the first rung again, with these values.
+    if (!l_.rung_ && ground_.renew) ground_.renew(matrix());
     return finish();
   }
 

@@ -14,8 +14,8 @@
 //   6  a sparse LU factorisation, refined by GMRES
 //   7  where that is too large, or there is none, GMRES(200) with ILUT(300, 0.00001)
 //
-// On a GPU the first rung runs there, and is given ten times as long, since an iteration there costs about a tenth of
-// what it does on the cores that would take over; the rungs above run on these.
+// On a GPU the first rung runs there, and is given ten times as long, since an iteration there costs far less than
+// on the cores that would take over; the rungs above run on these.
 //
 // Budgets are counted in iterations, never in seconds: on one thread the same system climbs the same rungs.
 #pragma once
@@ -53,6 +53,7 @@ class Ladder {
   bool factor(const CsrView& a);
   void set_tolerances(double rtol, double atol);
   Costs costs() const { return rung_->costs(); }
+  void apply(std::span<const double> r, std::span<double> z) { rung_->apply(r, z); }
   std::size_t bytes() const { return rung_ ? rung_->bytes() : 0; }
   /// Of rungs above the first, so far.
   int analyses() const { return analyses_; }
@@ -61,6 +62,8 @@ class Ladder {
   struct Ground {
     std::function<Result()> first;  // runs the first rung on b and x
     const Engine& engine;           // the first rung's
+    /// Gives the first rung the values that a rung above has; empty where it has them.
+    std::function<void(const CsrView&)> renew = {};
   };
   /// x: the guess on entry, the best iterate on return.
   Result solve(const Ground& ground, std::span<const double> b, std::span<double> x, Monitor& monitor);

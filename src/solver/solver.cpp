@@ -106,8 +106,9 @@ struct Solver::Body {
   Seconds seconds;
   std::vector<std::string> notes, explanation;
 
-  bool weighed = false;      // whether sweeps pay, since the last analysis
-  bool values_seen = false;  // setup: factor follows analyse, with the same values
+  bool first_is_current = false;  // the engine has the values of the last factor(), not a rung of the ladder alone
+  bool weighed = false;           // whether sweeps pay, since the last analysis
+  bool values_seen = false;       // setup: factor follows analyse, with the same values
   bool on_gpu = false;
 
   std::string format;       // of products, as it was explained
@@ -118,6 +119,7 @@ struct Solver::Body {
   void choose_device();
   void put_up_ladder(const CsrView& a, solver::Facts facts);
   Result run(std::span<const double> b, std::span<double> x, bool from_zero, Monitor& monitor);
+  void factor_first(const CsrView& a);
   bool prefers_jacobi();
   void choose(const CsrView& a, const sparse::Symmetry& symmetry, const sparse::DiagonalFacts& diagonal);
 };
@@ -342,6 +344,44 @@ bool Solver::Body::prefers_jacobi() {
   return ratio > worth;
 }
 
+/// Of the engine: where there is a ladder, its first rung.
+void Solver::Body::factor_first(const CsrView& a) {
+  first_is_current = false;
+  const bool may_replace = options.precond == "auto";
+  for (;;) {
+    try {
+      engine->factor(a, values_seen);
+      break;
+    } catch (const ZeroPivot& e) {
+      if (!may_replace) throw;
+      const char* next = plan.precond == "jacobi" ? "none" : "jacobi";
+      notes.push_back(fmt::format("precond auto: {} in place of {} ({})", next, plan.precond, e.what()));
+      plan.precond = next;
+      analysed = false;
+      engine->replace_preconditioner(a, next);
+      analysed = true;
+    }
+  }
+  if (may_replace && on_gpu && precond::is_triangular(plan.precond) && options.ordering == "auto" && !weighed &&
+      engine->launches() > few_launches) {
+    weighed = true;
+    if (prefers_jacobi()) {
+      explanation.push_back("preconditioner jacobi: its iterations are cheap enough to be more");
+      plan.precond = "jacobi";
+      plan.ordering = "natural";
+      plan.triangular = false;
+      analysed = false;
+      engine->analyse(a, a, plan);
+      engine->factor(a, values_seen);
+      analysed = true;
+    }
+  }
+  if (!ladder) engine->forget_values();  // a rung above would ask for them
+  if (const std::string now = engine->format(); !now.empty() && now != format)
+    explanation.push_back("products in " + (format = now));
+  first_is_current = true;
+}
+
 void Solver::factor(const CsrView& a) {
   solver::Timer timer;
   Body& s = *body_;
@@ -352,43 +392,13 @@ void Solver::factor(const CsrView& a) {
     throw Error("the matrix has another pattern than the one that was analysed: call analyse first");
   s.factored = false;
   if (s.ladder && s.ladder->stands() && s.ladder->factor(a)) {
+    s.first_is_current = false;
     s.factored = true;
     ++s.counts.factorisations;
     s.seconds.factor = timer.seconds();
     return;
   }
-  const bool may_replace = s.options.precond == "auto";
-  for (;;) {
-    try {
-      s.engine->factor(a, s.values_seen);
-      break;
-    } catch (const ZeroPivot& e) {
-      if (!may_replace) throw;
-      const char* next = s.plan.precond == "jacobi" ? "none" : "jacobi";
-      s.notes.push_back(fmt::format("precond auto: {} in place of {} ({})", next, s.plan.precond, e.what()));
-      s.plan.precond = next;
-      s.analysed = false;
-      s.engine->replace_preconditioner(a, next);
-      s.analysed = true;
-    }
-  }
-  if (may_replace && s.on_gpu && precond::is_triangular(s.plan.precond) && s.options.ordering == "auto" && !s.weighed &&
-      s.engine->launches() > few_launches) {
-    s.weighed = true;
-    if (s.prefers_jacobi()) {
-      s.explanation.push_back("preconditioner jacobi: its iterations are cheap enough to be more");
-      s.plan.precond = "jacobi";
-      s.plan.ordering = "natural";
-      s.plan.triangular = false;
-      s.analysed = false;
-      s.engine->analyse(a, a, s.plan);
-      s.engine->factor(a, s.values_seen);
-      s.analysed = true;
-    }
-  }
-  if (!s.ladder) s.engine->forget_values();  // a rung above would ask for them
-  if (const std::string format = s.engine->format(); !format.empty() && s.format != format)
-    s.explanation.push_back("products in " + (s.format = format));
+  s.factor_first(a);
   s.factored = true;
   ++s.counts.factorisations;
   s.seconds.factor = timer.seconds();
@@ -405,7 +415,16 @@ Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* mo
   Monitor own;
   Monitor& watch = monitor ? *monitor : own;
   const auto run = [&] { return s.run(b, x, from_zero, watch); };
-  Result r = s.ladder ? s.ladder->solve({run, *s.engine}, b, x, watch) : run();
+  std::function<void(const CsrView&)> renew;
+  if (s.ladder && !s.first_is_current)
+    renew = [&s](const CsrView& a) {
+      try {
+        s.factor_first(a);
+      } catch (const Error&) {  // the next factor() says why
+        s.factored = false;
+      }
+    };
+  Result r = s.ladder ? s.ladder->solve({run, *s.engine, renew}, b, x, watch) : run();
   ++s.counts.solves;
   s.seconds.solve = timer.seconds();
   r.seconds = s.seconds;
@@ -441,7 +460,8 @@ void Solver::apply(std::span<const double> r, std::span<double> z) {
   const auto n = std::size_t(s.rows);
   if (r.size() != n || z.size() != n)
     throw Error(fmt::format("r and z must have {} entries; they have {} and {}", n, r.size(), z.size()));
-  if (n > 0) s.engine->apply(r, z);
+  if (n == 0) return;
+  s.ladder&& s.ladder->stands() ? s.ladder->apply(r, z) : s.engine->apply(r, z);
 }
 
 void Solver::set_tolerances(double rtol, double atol) {

@@ -682,6 +682,22 @@ class Bench(Case):
         self.refused("bench", "mesh-paper", "--only", "box-10", words=["'box-10'", "'box-10k'"])
         self.refused("bench", "mesh-paper", "--device", "emulated", words=["host", "GPU"])
 
+    def test_bench_multigpu_paper_is_newton_on_this_device(self):
+        self.refused("bench", "multigpu-paper", "--only", "16", words=["'16'", "'16k'"])
+        out = self.good("bench", "multigpu-paper", "--only", "16k", "--json", "-", "--device", "host")
+        row, = json.loads(out)["rows"]
+        self.assertEqual(row["unknowns"], 2 * 128 * 63)
+        self.assertEqual([(m["solver"], m["precond"]) for m in row["methods"]],
+                         [("bicgstab", "jacobi"), ("bicgstab", "dilu"), ("gmres", "ilu0")])
+        for m in row["methods"]:
+            run = m["device"]
+            self.assertEqual(run["status"], "converged")
+            self.assertLessEqual(run["residual"], 1e-8)
+            self.assertEqual(len(run["after_step"]), run["steps"] + 1)
+            self.assertEqual(sorted(run["after_step"]), run["after_step"])
+            self.assertLess(run["assembly_share"], 0.5)
+            self.assertIsNone(m["core"])
+
     def test_the_hec_paper(self):
         sizes = {"poisson3d": (30, 8), "spe10": (20, 10), "atmosmodd": (25, 6)}
         for name, (nx, ny) in sizes.items():

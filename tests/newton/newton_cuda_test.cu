@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Newton's method on a GPU against itself on the host: Jacobians by formulas, by differences and without a matrix,
 // every preconditioner, orderings that permute the unknowns, mixed precision, the same bits twice, what is refused and
-// in which words, no matrix brought across where none is needed; and a grid.
+// in which words; and a grid.
 #include <cmath>
 #include <string>
 #include <vector>

@@ -306,6 +306,34 @@ TEST(Ladder, ASolverRemembersTheRungForLaterValuesAndRightHandSides) {
   EXPECT_EQ(solver.solve(ones(a), x).status, Status::converged);
 }
 
+TEST(Ladder, ValuesThatNoRungSolvesAreThoseOfTheNextSolveToo) {
+  // A rung above the first stands; the values that only it was given then have no solution.
+  CsrMatrix a = generate("gen:poisson2d:40x40");
+  for (Index i = 0; i < a.rows; ++i)
+    for (auto k = std::size_t(a.offsets[std::size_t(i)]); k < std::size_t(a.offsets[std::size_t(i) + 1]); ++k)
+      if (a.columns[k] != i) a.values[k] *= a.columns[k] < i ? -9 : 10;
+  Solver solver({.device = "host"});
+  solver.setup(a);
+  std::vector<double> x(std::size_t(a.rows), 0.0), z(x.size()), first(x.size());
+  solver.apply(ones(a), first);
+  ASSERT_EQ(solver.solve(ones(a), x).status, Status::converged);
+  solver.apply(ones(a), z);
+  EXPECT_NE(z, first) << "of the rung that stands";
+  // A Laplacian without a boundary: ones stand across all that it maps to.
+  for (Index i = 0; i < a.rows; ++i)
+    for (auto k = std::size_t(a.offsets[std::size_t(i)]); k < std::size_t(a.offsets[std::size_t(i) + 1]); ++k)
+      a.values[k] = a.columns[k] != i ? -1 : double(a.offsets[std::size_t(i) + 1] - a.offsets[std::size_t(i)] - 1);
+  solver.factor(a);
+  for (int again = 0; again < 3; ++again) {
+    SCOPED_TRACE(again);
+    Solved s{{}, std::vector<double>(x.size(), 0.0)};
+    s.r = solver.solve(ones(a), s.x);
+    expect_honest(a, ones(a), s);
+    EXPECT_NE(s.r.status, Status::converged);
+    EXPECT_GE(s.r.relative_residual, 1 - 1e-6);
+  }
+}
+
 TEST(Ladder, TheMatrixIsHadBackFromWhatIsStored) {
   for (const char* ordering : {"natural", "rcm", "multicolour"})
     for (const char* device : {"host", "emulated"})
