@@ -16,24 +16,10 @@
 
 #include "krilu/equations.hpp"
 #include "krilu/kernel.hpp"
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 
 namespace krilu::test {
-
-/// The sentence of the krilu::Error that f throws; a failure where it throws none.
-inline std::string refusal(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return "";
-}
-inline void expect_words(const std::string& sentence, const std::vector<std::string>& words) {
-  for (const std::string& word : words)
-    EXPECT_NE(sentence.find(word), std::string::npos) << "'" << word << "' is not in: " << sentence;
-}
 
 /// -(u_xx + u_yy) = lambda e^u on n x n inner points of the unit square, u = 0 around it.
 struct Bratu {

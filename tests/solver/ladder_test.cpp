@@ -19,12 +19,15 @@
 #include "krilu/io.hpp"
 #include "krilu/solver.hpp"
 #include "solver/sparse_lu.hpp"
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 
 namespace {
 
 using namespace krilu;
+using test::expect_words;
 using test::from_dense;
+using test::refusal;
 
 struct Solved {
   Result r;
@@ -39,19 +42,6 @@ Solved solved(const CsrMatrix& a, const std::vector<double>& b, const Options& o
 }
 std::vector<double> ones(const CsrMatrix& a) { return std::vector<double>(std::size_t(a.rows), 1.0); }
 
-std::string refusal(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return "";
-}
-void expect_words(const std::string& sentence, const std::vector<std::string>& words) {
-  for (const std::string& word : words)
-    EXPECT_NE(sentence.find(word), std::string::npos) << "'" << word << "' is not in: " << sentence;
-}
 bool any_has(const std::vector<std::string>& lines, const std::string& part) {
   return std::any_of(lines.begin(), lines.end(),
                      [&](const std::string& l) { return l.find(part) != std::string::npos; });

@@ -16,30 +16,19 @@
 
 #include "krilu/io.hpp"
 #include "solver/sparse_lu.hpp"
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 
 namespace {
 
 using namespace krilu;
+using test::expect_words;
 using test::from_dense;
+using test::refusal;
 
 const double nan = std::numeric_limits<double>::quiet_NaN();
 const double infinity = std::numeric_limits<double>::infinity();
 
-/// The sentence of the krilu::Error that f throws; a failure where it throws none.
-std::string refusal(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return "";
-}
-void expect_words(const std::string& sentence, const std::vector<std::string>& words) {
-  for (const std::string& word : words)
-    EXPECT_NE(sentence.find(word), std::string::npos) << "'" << word << "' is not in: " << sentence;
-}
 bool any_has(const std::vector<std::string>& lines, const std::string& part) {
   return std::any_of(lines.begin(), lines.end(),
                      [&](const std::string& l) { return l.find(part) != std::string::npos; });
