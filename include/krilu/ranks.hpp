@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many ranks that solve one system together, each with rows of its own. A program that has ranks already (OpenFOAM)
+// implements Ranks and Coupling and hands them to krilu::Solver; distributed.hpp brings both, over MPI or over the
+// threads of one process.
+//
+// Every call of a solver in a team is collective: all ranks call it, in the same sequence, with the same options. What
+// one rank finds wrong, all ranks throw.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "krilu/types.hpp"
+
+namespace krilu {
+
+/// The ranks, as one of them sees them. Calls wait for the others.
+class Ranks {
+ public:
+  virtual ~Ranks() = default;
+  virtual int rank() const = 0;  // from 0
+  virtual int size() const = 0;
+  /// `bytes` from each rank, in the order of ranks: all holds bytes * size(). The same number on every rank.
+  virtual void all_gather(const void* mine, std::size_t bytes, void* all) = 0;
+  /// values[k] becomes its sum over the ranks: the same bits on every rank. As it stands here, all_gather and a sum in
+  /// the order of ranks.
+  virtual void sum(std::span<double> values);
+};
+
+/// What stands outside a rank's own square block of A: y += B x', x' being the unknowns of other ranks (and whatever
+/// else is no entry of the block). It reads and changes entries at its rows only.
+class Coupling {
+ public:
+  virtual ~Coupling() = default;
+  /// Rows of the block, ascending, 0-based, whose x others need or whose y others add to.
+  virtual std::span<const Index> rows() const = 0;
+  /// Sends x, an entry for each of rows(). The product with the block runs between this and finish.
+  virtual void start(const double* x) = 0;
+  /// y, an entry for each of rows(): what the others add, zero where they add nothing.
+  virtual void finish(double* y) = 0;
+};
+
+/// One rank's place among the others. Without ranks a solver is alone.
+struct Team {
+  std::shared_ptr<Ranks> ranks;
+  std::shared_ptr<Coupling> coupling;  // null: nothing is coupled
+};
+
+}  // namespace krilu
