@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator: ranks that also send messages to one another. There are two: MPI's (krilu/mpi.hpp), and the threads of
-// one process (run_ranks), where each thread is a rank.
+// A communicator: ranks that also send messages to one another. There are two: MPI's (krilu/mpi.hpp), and the threads
+// of one process (run_ranks), where each thread is a rank.
 #pragma once
 
 #include <cstddef>

@@ -35,6 +35,8 @@ class Coupling {
   virtual ~Coupling() = default;
   /// Rows of the block, ascending, 0-based, whose x others need or whose y others add to.
   virtual std::span<const Index> rows() const = 0;
+  /// Whether it and those of the others make the couplings of a symmetric matrix; the same answer on all ranks.
+  virtual bool symmetric() const { return false; }
   /// Sends x, an entry for each of rows(). The product with the block runs between this and finish.
   virtual void start(const double* x) = 0;
   /// y, an entry for each of rows(): what the others add, zero where they add nothing.

@@ -21,6 +21,7 @@
 
 #include "krilu/error.hpp"
 #include "krilu/matrix.hpp"
+#include "krilu/ranks.hpp"
 
 namespace krilu {
 
@@ -166,6 +167,10 @@ class Solver {
  public:
   /// Throws krilu::Error for a name that it does not know, with the nearest one that it does.
   explicit Solver(Options options = {});
+  /// One rank's solver in a team (krilu/ranks.hpp): matrix, b and x are this rank's rows, the matrix its square block,
+  /// and what couples it to the others is the team's. Every call but apply, costs and those that only ask is
+  /// collective. The preconditioner is made of the block alone.
+  Solver(Options options, Team team);
   ~Solver();
   Solver(Solver&&) noexcept;
   Solver& operator=(Solver&&) noexcept;

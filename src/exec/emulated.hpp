@@ -40,6 +40,16 @@ class Emulated {
   static constexpr const char* name = "emulated";
   int threads() const { return host_.threads(); }
 
+  Emulated in(std::shared_ptr<Together> team) const {
+    Emulated member = *this;
+    member.host_ = host_.in(std::move(team));
+    return member;
+  }
+  bool in_team() const { return host_.in_team(); }
+  std::size_t total(std::size_t rows) const { return host_.total(rows); }
+  std::size_t even_share(std::size_t rows) const { return host_.even_share(rows); }
+  int* watch(int* mine) const { return host_.watch(mine); }
+
   template <class T>
   Array<T> allocate(std::size_t n) const {
     return Array<T>(device_->memory, n);
@@ -75,11 +85,11 @@ class Emulated {
   }
   template <class F, class Close>
   void reduce(std::size_t n, F f, Close close) const {
-    enqueue([n, f, close](const Host& host) { host.reduce(n, f, close); });
+    enqueue([own = host_, n, f, close](const Host&) { own.reduce(n, f, close); });
   }
   template <class F, class Close>
   void reduce_columns(std::size_t n, Index most, Scalar<Index> count, Index extra, F f, Close close) const {
-    enqueue([=](const Host& host) { host.reduce_columns(n, most, count, extra, f, close); });
+    enqueue([=, own = host_](const Host&) { own.reduce_columns(n, most, count, extra, f, close); });
   }
   template <class Body>
   void repeat_until(Scalar<int> stop, Body body, int at_once = 1) const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // exec::Host: the CPU's cores as an execution space. Every primitive runs at once, in the calling thread and its OpenMP
 // team. Sums are formed in blocks of fixed length and added in block order, so that a result does not depend on the
-// number of threads.
+// number of threads. In a team (together.hpp) the ranks' sums are added next, in the order of ranks.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 #endif
 
 #include "exec/array.hpp"
+#include "exec/together.hpp"
 
 namespace krilu::exec {
 
@@ -32,6 +33,22 @@ class Host {
 
   static constexpr const char* name = "host";
   int threads() const { return threads_; }
+
+  // --- ranks ----------------------------------------------------------------------------------------------------
+  /// This space as a member of a team: reductions are over all ranks.
+  Host in(std::shared_ptr<Together> team) const {
+    Host member = *this;
+    member.team_ = std::move(team);
+    return member;
+  }
+  bool in_team() const { return team_ != nullptr; }
+  /// Rows of all ranks, and of each as if they were shared evenly: of this one's `rows`, where it is alone.
+  std::size_t total(std::size_t rows) const { return team_ ? team_->rows() : rows; }
+  std::size_t even_share(std::size_t rows) const {
+    return team_ ? (team_->rows() + std::size_t(team_->size()) - 1) / std::size_t(team_->size()) : rows;
+  }
+  /// Where the wish to stop is seen that `mine` holds: the same place, or in a team that of all.
+  int* watch(int* mine) const { return team_ ? team_->watch(mine) : mine; }
 
   // --- memory ---------------------------------------------------------------------------------------------------
   template <class T>
@@ -135,6 +152,7 @@ class Host {
       T* sum = reinterpret_cast<T*>(&total);
       for (int k = 0; k < N; ++k) sum[k] += Traits::get(partial[p], k);
     }
+    if (team_) team_->sum(reinterpret_cast<T*>(&total), std::size_t(N));
     close(total);
   }
 
@@ -160,11 +178,20 @@ class Host {
         if constexpr (last == 1) sum_columns<1, 1>(f, begin, end, j, out);
       }
     });
-    for (Index j = 0; j < columns; ++j) {
+    const auto total_of = [&](Index j) {
       V total{};
       for (std::size_t p = 0; p < pieces; ++p) add(total, partial[p * std::size_t(most) + std::size_t(j)]);
-      close(j, total);
+      return total;
+    };
+    if (!team_) {
+      for (Index j = 0; j < columns; ++j) close(j, total_of(j));
+      return;
     }
+    // One message for all columns.
+    std::vector<V> totals;
+    for (Index j = 0; j < columns; ++j) totals.push_back(total_of(j));
+    team_->sum(reinterpret_cast<typename SumTraits<V>::Value*>(totals.data()), totals.size() * SumTraits<V>::count);
+    for (Index j = 0; j < columns; ++j) close(j, totals[std::size_t(j)]);
   }
 
   // --- control --------------------------------------------------------------------------------------------------
@@ -275,6 +302,7 @@ class Host {
   }
 
   int threads_;
+  std::shared_ptr<Together> team_;  // null: alone
 };
 
 }  // namespace krilu::exec

@@ -90,7 +90,7 @@ class Bicgstab final : public Method<Space, T> {
         stop() = control().record(control().norm_of(sums[0]));
         if (!stop() && vanishes(omega())) stop() = control().stop(Stop::breakdown);
       });
-    }, iterations_at_once(n));
+    }, iterations_at_once(ex, n));
   }
   // clang-format on
 

@@ -71,7 +71,7 @@ class Cg final : public Method<Space, T> {
       }, KRILU_FN(T sum) {
         if (!stop()) stop() = control().record(control().norm_of(sum));
       });
-    }, iterations_at_once(n));
+    }, iterations_at_once(ex, n));
   }
   // clang-format on
 

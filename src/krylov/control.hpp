@@ -57,6 +57,7 @@ struct Control {
   T norm = 0;                     // the last one recorded
   double* history = nullptr;      // max_iterations + 1, seen from both sides
   Monitor::Feed* feed = nullptr;  // seen from both sides
+  int* wish = nullptr;            // not 0: somebody wants it to stop; the feed's, or that of a team
   Patience patience;
   double least = std::numeric_limits<double>::infinity();  // in the history since the last look of the patience
   double least_before = 0;                                 // until then; 0: there was no look
@@ -78,7 +79,7 @@ struct Control {
     if (!(norm_now - norm_now == T(0))) return stop(Stop::not_finite);
     if (norm_now <= target) return stop(Stop::target);
     if (iteration >= max_iterations) return stop(Stop::limit);
-    if (peek(&feed->interrupt)) return stop(Stop::interrupted);
+    if (peek(wish)) return stop(Stop::interrupted);
     if (patience.window > 0 && is_hopeless()) return stop(Stop::slow);
     return 0;
   }

@@ -131,8 +131,9 @@ double Driver<Space, T>::foam_norm_factor(const sparse::Operator<Space, T>& A, c
   const auto xv = x.view(), bv = b.view(), mean = best_.view(), Am = r_.view();
   const auto sum = sums_.scalar(0);
   const auto n = n_;
+  const T rows = T(ex_.total(n));
   ex_.reduce(
-      n, KRILU_FN(Index i) { return xv[i]; }, KRILU_FN(T total) { sum() = total / T(n); });
+      n, KRILU_FN(Index i) { return xv[i]; }, KRILU_FN(T total) { sum() = total / rows; });
   ex_.for_each(
       n, KRILU_FN(Index i) { mean[i] = sum(); });
   A.apply(mean.data, Am.data);
@@ -204,6 +205,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   control.feed = feed_.data();
   control.patience = criterion.patience;
   *control.feed = {0, 0, out.initial};
+  control.wish = ex_.watch(&control.feed->interrupt);
   const Attached attached(monitor, control.feed);
 
   // Best x looked at so far, and its residual.
@@ -217,7 +219,9 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   };
   if (now.own <= target) finish(Status::converged);
   if (!done && criterion.max_iterations == 0) finish(Status::max_iterations);
-  if (!done && monitor.interrupted()) finish(Status::interrupted);
+  // In a team nobody stops alone.
+  const auto wished = [&] { return ex_.in_team() ? *control.wish != 0 : monitor.interrupted(); };
+  if (!done && wished()) finish(Status::interrupted);
   if (!std::isfinite(now.own) || !std::isfinite(out.rhs)) {
     finish(Status::diverged);
     out.notes.push_back(
@@ -270,7 +274,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
       finish(Status::converged);
     } else if (control.iteration >= criterion.max_iterations || control.reason == Stop::slow) {
       finish(Status::max_iterations);
-    } else if (control.reason == Stop::interrupted || (control.reason == Stop::limit && monitor.interrupted())) {
+    } else if (control.reason == Stop::interrupted || (control.reason == Stop::limit && wished())) {
       finish(Status::interrupted);
     } else if (policy.refines) {
       // A claim is false where the true residual is twice what the stage believes, and little was gained. Where it ran

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -36,7 +37,7 @@ class Gmres final : public Method<Space, T> {
   Gmres(Space space, Index rows, int restart, bool flexible)
       : ex_(std::move(space)),
         n_(std::size_t(rows)),
-        m_(std::min(restart, std::max(rows, 1) + spare)),
+        m_(std::min(restart, largest_basis(rows))),
         flexible_(flexible),
         v_(ex_.template allocate<B>(n_ * std::size_t(m_ + 1))),
         kept_(ex_.template allocate<B>(flexible ? n_ * std::size_t(m_) : 0)),
@@ -50,7 +51,7 @@ class Gmres final : public Method<Space, T> {
         counters_(ex_.template allocate<Index>(std::size_t(3 + m_))),
         flags_(ex_.template allocate<int>(std::size_t(4 + m_ + 1))) {
     // Entries of a unit vector are about 1 / sqrt(n): fp16 keeps them times a power of two near sqrt(n).
-    if constexpr (std::is_same_v<B, Half>) unit_ = T(std::exp2(std::floor(std::log2(double(n_) + 1) / 2)));
+    if constexpr (std::is_same_v<B, Half>) unit_ = T(std::exp2(std::floor(std::log2(double(ex_.total(n_)) + 1) / 2)));
   }
 
   void iterate(const System<Space, T>& system, exec::Scalar<Control<T>> control) override {
@@ -458,6 +459,11 @@ class Gmres final : public Method<Space, T> {
 
  private:
   static constexpr Index numbers = 6;
+  /// Of all ranks' rows, so that all restart together.
+  Index largest_basis(Index rows) const {
+    const auto all = std::int64_t(ex_.total(std::size_t(rows)));
+    return Index(std::min<std::int64_t>(std::max<std::int64_t>(all, 1) + spare, std::numeric_limits<Index>::max()));
+  }
   static constexpr Index spare = 16;  // vectors beyond the rows, for residuals that enter a full basis
   Small small() const {
     Small s;

@@ -24,8 +24,11 @@ struct System {
 
 /// Iterations that a device may run between two looks at the flag. What a loop costs beside its kernels is felt on
 /// small systems; on large ones an iteration too many is. For texts whose iterations change nothing once they have
-/// stopped.
-inline int iterations_at_once(std::size_t rows) { return rows < 30000 ? 4 : 1; }
+/// stopped. The same number on all ranks of a team.
+template <class Space>
+int iterations_at_once(const Space& ex, std::size_t rows) {
+  return ex.even_share(rows) < 30000 ? 4 : 1;
+}
 
 template <class Space, class T>
 class Method {

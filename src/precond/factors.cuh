@@ -113,6 +113,7 @@ class RoundedForm<exec::Cuda, S> final : public Preconditioner<exec::Cuda, float
     if (!own_ || !runner_.blocks() || triangles_->matrix.pattern->slices() == 0) return A.apply(z, Az);
     product_after_sweeps(space_, triangles_->matrix.view(), triangles_->matrix.pattern->widest(), rd_.data(),
                          work_.data(), z, Az);
+    A.add_others(z, Az);
   }
   std::optional<triangular::Report> triangular() const override { return runner_.report(); }
   int trials_left() const override { return runner_.trials_left(); }

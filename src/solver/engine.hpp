@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "krilu/ranks.hpp"
 #include "krylov/driver.hpp"
 #include "krylov/method.hpp"
 #include "precond/registry.hpp"
@@ -81,10 +82,11 @@ struct Inside {
   static Engine& engine(Solver& solver);
 };
 
-std::unique_ptr<Engine> make_host_engine(const Options& options);
-std::unique_ptr<Engine> make_emulated_engine(const Options& options);
+/// A rank's, where there is a team.
+std::unique_ptr<Engine> make_host_engine(const Options& options, const Team& team = {});
+std::unique_ptr<Engine> make_emulated_engine(const Options& options, const Team& team = {});
 /// GPU `number`. Throws krilu::Error where there is none.
-std::unique_ptr<Engine> make_cuda_engine(const Options& options, int number);
+std::unique_ptr<Engine> make_cuda_engine(const Options& options, int number, const Team& team = {});
 /// GPUs that this build and this machine can use.
 int cuda_devices();
 

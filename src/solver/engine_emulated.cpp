@@ -5,9 +5,9 @@
 
 namespace krilu::solver {
 
-std::unique_ptr<Engine> make_emulated_engine(const Options& options) {
+std::unique_ptr<Engine> make_emulated_engine(const Options& options, const Team& team) {
   return std::make_unique<EngineOn<exec::Emulated, System<exec::Emulated>>>(exec::Emulated(options.threads), "emulated",
-                                                                            options);
+                                                                            options, team);
 }
 
 }  // namespace krilu::solver

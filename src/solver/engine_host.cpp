@@ -5,8 +5,8 @@
 
 namespace krilu::solver {
 
-std::unique_ptr<Engine> make_host_engine(const Options& options) {
-  return std::make_unique<EngineOn<exec::Host, System<exec::Host>>>(exec::Host(options.threads), "host", options);
+std::unique_ptr<Engine> make_host_engine(const Options& options, const Team& team) {
+  return std::make_unique<EngineOn<exec::Host, System<exec::Host>>>(exec::Host(options.threads), "host", options, team);
 }
 
 }  // namespace krilu::solver

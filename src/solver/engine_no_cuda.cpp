@@ -5,7 +5,7 @@
 
 namespace krilu::solver {
 
-std::unique_ptr<Engine> make_cuda_engine(const Options&, int) {
+std::unique_ptr<Engine> make_cuda_engine(const Options&, int, const Team&) {
   throw Error("device cuda: this build of krilu has no GPU support: take --device host, or build it where nvcc is");
 }
 

@@ -12,6 +12,7 @@
 #include "krylov/driver.hpp"
 #include "solver/engine.hpp"
 #include "solver/given_product.hpp"
+#include "solver/links.hpp"
 #include "solver/stages.hpp"
 
 namespace krilu::solver {
@@ -22,8 +23,13 @@ class EngineOn final : public EngineIn<Space> {
   using EngineIn<Space>::ex_;
 
  public:
-  EngineOn(Space space, std::string device, const Options& options)
-      : EngineIn<Space>(std::move(space)), device_(std::move(device)), options_(options), system_(ex_, options) {}
+  EngineOn(Space space, std::string device, const Options& options, Team team)
+      : EngineIn<Space>(std::move(space)),
+        device_(std::move(device)),
+        options_(options),
+        team_(std::move(team)),
+        member_(ex_),
+        system_(ex_, options) {}
 
   std::string device() const override { return device_; }
   Facts look(const CsrView& a, bool values) override {
@@ -33,6 +39,7 @@ class EngineOn final : public EngineIn<Space> {
     method_.reset();
     stages_.reset();
     precond_.reset();
+    links_.reset();
     b_ = {};
     x_ = {};
     return system_.look(a, values);
@@ -43,17 +50,18 @@ class EngineOn final : public EngineIn<Space> {
     stages_.reset();
     precond_.reset();
     system_.analyse(a, graph, plan);
+    if (team_.ranks) join_team(plan.rows_in_all);
     precond_ = own_preconditioner(a, plan);
     if (!precond_) replace_preconditioner(a, plan.precond);
     const Index n = a.rows;
     if (plan.precision.arithmetic == Format::fp64)
-      method_ = make_method<Space, T>(ex_, plan.method, n, plan.restart);
+      method_ = make_method<Space, T>(member_, plan.method, n, plan.restart);
     else
-      stages_ = std::make_unique<Stages<Space, System>>(ex_, plan, options_, n);
+      stages_ = std::make_unique<Stages<Space, System>>(ex_, member_, links_.get(), plan, options_, n);
     // A GPU that factors slices in double has no use for them.
     constexpr bool on_gpu = requires { system_.forget_values(); };
     values_wanted_here_ = !on_gpu || stages_ || precond::sweeps_of(plan.precond) == precond::Sweeps::of_its_own;
-    driver_ = std::make_unique<krylov::Driver<Space, T>>(ex_, n);
+    driver_ = std::make_unique<krylov::Driver<Space, T>>(member_, n);
     b_ = ex_.template allocate<T>(std::size_t(n));
     x_ = ex_.template allocate<T>(std::size_t(n));
   }
@@ -96,7 +104,7 @@ class EngineOn final : public EngineIn<Space> {
     enter();
     if (b_.size() == 0) return {};
     if (stages_ && stages_->product()) return costs_of(*stages_->product(), *stages_->preconditioner());
-    const std::unique_ptr<const sparse::Operator<Space, T>> A = system_.product();
+    const std::unique_ptr<const sparse::Operator<Space, T>> A = system_.product();  // a rank's own
     return costs_of(*A, *precond_);
   }
 
@@ -107,7 +115,7 @@ class EngineOn final : public EngineIn<Space> {
       ex_.clear(x_);
     else
       system_.copy_in(x_, std::span<const double>(x));
-    krylov::Outcome out = run(*system_.product(), from_zero, monitor, patience_);
+    krylov::Outcome out = run(*product(), from_zero, monitor, patience_);
     system_.copy_out(x, x_);
     return out;
   }
@@ -117,7 +125,7 @@ class EngineOn final : public EngineIn<Space> {
     ex_.clear(x_);
     krylov::Outcome out = product
                               ? run(GivenProduct<Space, System>(ex_, system_, Index(b_.size()), product), true, monitor)
-                              : run(*system_.product(), true, monitor);
+                              : run(*this->product(), true, monitor);
     system_.permute_out(x, x_.data());
     return out;
   }
@@ -143,6 +151,7 @@ class EngineOn final : public EngineIn<Space> {
     if (method_) b += method_->bytes();
     if (stages_) b += stages_->bytes();
     if (driver_) b += driver_->bytes();
+    if (links_) b += links_->bytes();
     return b + b_.bytes() + x_.bytes();
   }
   std::optional<triangular::Report> triangular() const override {
@@ -154,6 +163,15 @@ class EngineOn final : public EngineIn<Space> {
   std::string preconditioner() const override { return precond_ ? precond_->description() : std::string(); }
 
  private:
+  void join_team(std::int64_t rows) {
+    member_ = ex_.in(std::make_shared<exec::Together>(team_.ranks, rows));
+    if (team_.coupling) links_ = make_links(ex_, team_.coupling, system_.places(team_.coupling->rows()));
+  }
+  /// With the matrix as it was factored.
+  std::unique_ptr<const sparse::Operator<Space, T>> product() const {
+    if (!links_) return system_.product();
+    return std::make_unique<const Coupled<Space, T>>(system_.product(), *links_);
+  }
   /// The preconditioner, of the values that the system has.
   void form(const CsrView& a) {
     precond_->factor({system_.matrix(), a}, options_.shift);
@@ -223,7 +241,10 @@ class EngineOn final : public EngineIn<Space> {
   std::string device_;
   Options options_;
   krylov::Patience patience_;
+  Team team_;
+  Space member_;  // of the team: what sums are formed in. Alone it is ex_
   System system_;
+  std::unique_ptr<Links<Space>> links_;
   std::unique_ptr<precond::Preconditioner<Space, T>> precond_;
   std::unique_ptr<krylov::Method<Space, T>> method_;
   std::unique_ptr<Stages<Space, System>> stages_;  // in place of the method, in mixed precision

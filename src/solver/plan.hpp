@@ -2,6 +2,7 @@
 // What the public solver and its engines tell each other: what was chosen, and what is known of a matrix before.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/half.hpp"
@@ -13,14 +14,15 @@ namespace krilu::solver {
 
 /// What the names of Options became.
 struct Plan {
-  Precision precision;          // of the inner solves; fp64: there are none
-  Format basis = Format::fp64;  // of an inner GMRES
-  int restart = 30;             // basis vectors of one in double
-  std::string method;           // cg, bicgstab, gmres, fgmres
-  std::string precond;          // a name of the registry
-  std::string ordering;         // a name of schedule::order_by_name
-  bool triangular = false;      // the preconditioner sweeps over triangles
-  precond::Rearrangement form;  // of what is factored, where the preconditioner has factors of its own
+  Precision precision;           // of the inner solves; fp64: there are none
+  Format basis = Format::fp64;   // of an inner GMRES
+  int restart = 30;              // basis vectors of one in double
+  std::string method;            // cg, bicgstab, gmres, fgmres
+  std::string precond;           // a name of the registry
+  std::string ordering;          // a name of schedule::order_by_name
+  bool triangular = false;       // the preconditioner sweeps over triangles
+  std::int64_t rows_in_all = 0;  // of all ranks of a team
+  precond::Rearrangement form;   // of what is factored, where the preconditioner has factors of its own
   bool rearranged() const { return form.scaling != "none" || form.ordering != "natural"; }
 };
 
@@ -28,6 +30,7 @@ struct Facts {
   sparse::Symmetry symmetry;
   sparse::DiagonalFacts diagonal;  // where values were looked at
   std::uint64_t pattern = 0;       // its hash
+  bool one_sign = false;           // of the diagonal
 };
 
 }  // namespace krilu::solver

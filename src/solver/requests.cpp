@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/agreed.hpp"
 #include "base/names.hpp"
 #include "krilu/error.hpp"
 
@@ -70,12 +71,24 @@ double largest_of(const exec::Host& host, std::span<const double> v, const char*
 }
 
 bool begin_from(const exec::Host& host, std::size_t n, Norm norm, std::span<const double> b, std::span<double> x,
-                const Counted& counted) {
+                const Counted& counted, Ranks* ranks) {
   const auto system = [&] { return fmt::format(fmt::runtime(counted.names), n); };
-  if (b.size() != n) throw Error(fmt::format("the right-hand side has {} entries and {}", b.size(), system()));
-  if (x.size() != n) throw Error(fmt::format("the initial guess has {} entries and {}", x.size(), system()));
-  const double largest = largest_of(host, b, "the right-hand side", counted);
-  const double largest_guess = largest_of(host, x, "the initial guess", counted);
+  double largest = 0, largest_guess = 0;
+  agreed(ranks, [&] {
+    if (b.size() != n) throw Error(fmt::format("the right-hand side has {} entries and {}", b.size(), system()));
+    if (x.size() != n) throw Error(fmt::format("the initial guess has {} entries and {}", x.size(), system()));
+    largest = largest_of(host, b, "the right-hand side", counted);
+    largest_guess = largest_of(host, x, "the initial guess", counted);
+  });
+  if (ranks) {
+    const double mine[2] = {largest, largest_guess};
+    std::vector<double> all(2 * std::size_t(ranks->size()));
+    ranks->all_gather(mine, sizeof mine, all.data());
+    for (std::size_t k = 0; k < all.size(); k += 2) {
+      largest = std::max(largest, all[k]);
+      largest_guess = std::max(largest_guess, all[k + 1]);
+    }
+  }
   if (largest > 0 && largest < 1e-150)
     throw Error(
         fmt::format("the largest entry of the right-hand side is {:.1e}: squares of such numbers are zero; scale "

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "exec/host.hpp"
+#include "krilu/ranks.hpp"
 #include "krilu/solver.hpp"
 #include "krylov/driver.hpp"
 
@@ -36,9 +37,9 @@ double largest_of(const exec::Host& host, std::span<const double> v, const char*
 
 /// Throws krilu::Error for vectors that are no right-hand side and guess of n entries. Where b is zero in norm true2, x
 /// becomes zero: A x = 0 is met by x = 0 alone, and no relative tolerance says when something else is near enough.
-/// True where x holds zeros.
+/// True where x holds zeros. With ranks it is collective, and said of all of them.
 bool begin_from(const exec::Host& host, std::size_t n, Norm norm, std::span<const double> b, std::span<double> x,
-                const Counted& counted = rows_from_1);
+                const Counted& counted = rows_from_1, Ranks* ranks = nullptr);
 
 /// What the outcome itself says; the rest is the solver's.
 Result result_of(krylov::Outcome& outcome, std::size_t rows);

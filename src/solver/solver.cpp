@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/agreed.hpp"
 #include "base/names.hpp"
 #include "precond/registry.hpp"
 #include "precond/spec.hpp"
@@ -97,10 +98,12 @@ const char* to_string(Status s) {
 
 struct Solver::Body {
   Options options;
+  Team team;
   std::unique_ptr<solver::Engine> engine;
   solver::Plan plan;
   Counts counts;
   Index rows = 0;
+  std::int64_t rows_in_all = 0;  // of all ranks
   std::uint64_t pattern = 0;
   bool analysed = false, factored = false;
   Seconds seconds;
@@ -116,18 +119,31 @@ struct Solver::Body {
 
   std::unique_ptr<solver::Ladder> ladder;  // where all is left to krilu, since the last analysis
 
+  Ranks* ranks() const { return team.ranks.get(); }
+  /// f() on every rank: what one of them cannot do, none does.
+  template <class F>
+  void agreed(F f) const {
+    krilu::agreed(ranks(), f);
+  }
   void choose_device();
+  solver::Facts in_all(solver::Facts facts);
   void put_up_ladder(const CsrView& a, solver::Facts facts);
   Result run(std::span<const double> b, std::span<double> x, bool from_zero, Monitor& monitor);
   void factor_first(const CsrView& a);
   bool prefers_jacobi();
-  void choose(const CsrView& a, const sparse::Symmetry& symmetry, const sparse::DiagonalFacts& diagonal);
+  void choose(const solver::Facts& facts);
 };
 
-Solver::Solver(Options options) : body_(std::make_unique<Body>()) {
-  require_options(options);
-  body_->options = std::move(options);
-  body_->choose_device();
+Solver::Solver(Options options) : Solver(std::move(options), Team{}) {}
+Solver::Solver(Options options, Team team) : body_(std::make_unique<Body>()) {
+  body_->team = std::move(team);
+  body_->agreed([&] {
+    require_options(options);
+    if (body_->ranks() && options.precond == "lu")
+      throw Error("precond lu factors the whole matrix: over several ranks take ilu0, iluk, ilut, ras or dilu");
+    body_->options = std::move(options);
+    body_->choose_device();
+  });
 }
 Solver::~Solver() = default;
 Solver::Solver(Solver&&) noexcept = default;
@@ -143,23 +159,57 @@ void Solver::Body::choose_device() {
     throw Error("triangular tiled is for GPUs, and this machine has none: take level-set or sync-free");
   if (on_gpu) {
     try {
-      engine = solver::make_cuda_engine(options, d == "auto" ? 0 : solver::gpu_number(d));
+      engine = solver::make_cuda_engine(options, d == "auto" ? 0 : solver::gpu_number(d), team);
     } catch (const Error& e) {
       if (d != "auto" || options.triangular == "tiled") throw;
       on_gpu = false;
       device_note = fmt::format("device auto: the host, since the GPU cannot be used ({})", e.what());
     }
   }
-  if (!on_gpu) engine = d == "emulated" ? solver::make_emulated_engine(options) : solver::make_host_engine(options);
+  if (!on_gpu)
+    engine = d == "emulated" ? solver::make_emulated_engine(options, team) : solver::make_host_engine(options, team);
+}
+
+/// What holds for the rows of all ranks, the same on each.
+solver::Facts Solver::Body::in_all(solver::Facts facts) {
+  sparse::DiagonalFacts& d = facts.diagonal;
+  facts.one_sign = d.negative == 0 || d.negative == rows;
+  rows_in_all = rows;
+  if (!ranks()) return facts;
+  const bool symmetric = !team.coupling || team.coupling->symmetric();
+  enum { rows_, missing, zero, empty, dominant, negative, unlike, count };
+  double of[count] = {};
+  of[rows_] = rows;
+  of[missing] = d.missing;
+  of[zero] = d.zero;
+  of[empty] = d.empty_rows;
+  of[dominant] = d.dominant_rows;
+  of[negative] = d.negative;
+  of[unlike] = !facts.symmetry.values || !symmetric;
+  ranks()->sum(of);
+  rows_in_all = std::int64_t(of[rows_]);
+  // Counts are for people, and for whether there are any.
+  const auto counted = [](double n) { return Index(std::min(n, double(std::numeric_limits<Index>::max()))); };
+  d.missing = counted(of[missing]);
+  d.zero = counted(of[zero]);
+  d.empty_rows = counted(of[empty]);
+  d.dominant_rows = counted(of[dominant]);
+  facts.one_sign = of[negative] == 0 || of[negative] == of[rows_];
+  d.negative = counted(of[negative]);
+  facts.symmetry.values = of[unlike] == 0;
+  return facts;
 }
 
 /// Settles what was left to `auto`. Symmetric with a diagonal of one sign: CG with DIC. Otherwise BiCGStab with DILU.
 /// Zeros on the diagonal leave no incomplete factorisation here: GMRES without a preconditioner.
-void Solver::Body::choose(const CsrView& a, const sparse::Symmetry& symmetry, const sparse::DiagonalFacts& diagonal) {
-  const bool one_sign = diagonal.negative == 0 || diagonal.negative == a.rows;
+void Solver::Body::choose(const solver::Facts& facts) {
+  const sparse::DiagonalFacts& diagonal = facts.diagonal;
   const bool full = diagonal.missing == 0 && diagonal.zero == 0;
-  const bool symmetric = symmetry.values && one_sign && full;
+  const bool symmetric = facts.symmetry.values && facts.one_sign && full;
+  const std::string first_bad =
+      diagonal.first_bad < 0 ? std::string("in another rank") : fmt::format("row {}", diagonal.first_bad + 1);
   plan = {};
+  plan.rows_in_all = rows_in_all;
   plan.method = options.solver;
   plan.precond = options.precond;
   plan.ordering = options.ordering;
@@ -213,10 +263,10 @@ void Solver::Body::choose(const CsrView& a, const sparse::Symmetry& symmetry, co
   if (plan.precond == "auto") {
     if (!full && options.shift == 0) {
       chose("preconditioner", plan.precond, "none",
-            fmt::format("{} rows have no diagonal entry or a zero one, the first is row {}; --shift would allow dilu",
-                        diagonal.missing + diagonal.zero, diagonal.first_bad + 1));
-      notes.push_back("precond auto: no preconditioner, since the diagonal has zeros (first in row " +
-                      std::to_string(diagonal.first_bad + 1) + ")");
+            fmt::format("{} rows have no diagonal entry or a zero one, the first is {}; --shift would allow dilu",
+                        diagonal.missing + diagonal.zero, first_bad));
+      notes.push_back(
+          fmt::format("precond auto: no preconditioner, since the diagonal has zeros (first in {})", first_bad));
     } else if (plan.method == "cg") {
       chose("preconditioner", plan.precond, "dic", "the symmetric partner of dilu");
     } else {
@@ -256,7 +306,7 @@ void Solver::Body::choose(const CsrView& a, const sparse::Symmetry& symmetry, co
 /// What auto chose becomes the first rung where nothing else was named.
 void Solver::Body::put_up_ladder(const CsrView& a, solver::Facts facts) {
   ladder.reset();
-  if (!solver::Ladder::serves(options) || a.rows == 0) return;
+  if (!solver::Ladder::serves(options) || a.rows == 0 || ranks()) return;
   // A GPU does not look at it, and a pass over all rows here would be felt beside its solve.
   constexpr Index sample = 5000;
   if (on_gpu) facts.diagonal.least_dominance = sparse::least_dominance(a, sample);
@@ -285,18 +335,21 @@ void Solver::analyse(const CsrView& a) {
   // Blocks are grown along strong couplings, where there are values to tell them by.
   const bool blocks = s.on_gpu && (s.options.ordering == "auto" || schedule::is_block_ordering(s.options.ordering));
   const bool look_at_values = a.values && (must_choose || s.values_seen || blocks);
-  const solver::Facts facts = s.engine->look(a, look_at_values);
-  if (must_choose && a.rows > 0 && !a.values)
-    throw Error("the matrix has no values: name solver and preconditioner to analyse a pattern alone");
-  s.choose(a, facts.symmetry, facts.diagonal);
+  solver::Facts facts;
+  s.agreed([&] {
+    facts = s.engine->look(a, look_at_values);
+    if (must_choose && a.rows > 0 && !a.values)
+      throw Error("the matrix has no values: name solver and preconditioner to analyse a pattern alone");
+  });
   s.pattern = facts.pattern;
+  s.choose(s.in_all(facts));
 
   // Orderings and levels are those of the pattern of A + A^T; where A's pattern is symmetric, A serves as it is, but
   // for the orderings that are made on the host and want no diagonal.
   const bool made_here = s.plan.ordering != "natural" && !schedule::is_block_ordering(s.plan.ordering);
   const bool need_graph = s.plan.triangular ? !facts.symmetry.pattern || made_here : made_here && !s.on_gpu;
   const CsrMatrix graph = need_graph ? sparse::adjacency(a) : CsrMatrix{};
-  s.engine->analyse(a, need_graph ? graph.view() : a, s.plan);
+  s.agreed([&] { s.engine->analyse(a, need_graph ? graph.view() : a, s.plan); });
   if (s.plan.triangular) s.explanation.push_back(s.engine->shape());
   if (const std::string own = s.engine->preconditioner(); !own.empty()) {
     const bool parts_were_chosen = precond::sweeps_of(s.plan.precond) == precond::Sweeps::of_its_own &&
@@ -350,7 +403,7 @@ void Solver::Body::factor_first(const CsrView& a) {
   const bool may_replace = options.precond == "auto";
   for (;;) {
     try {
-      engine->factor(a, values_seen);
+      agreed([&] { engine->factor(a, values_seen); });
       break;
     } catch (const ZeroPivot& e) {
       if (!may_replace) throw;
@@ -362,8 +415,8 @@ void Solver::Body::factor_first(const CsrView& a) {
       analysed = true;
     }
   }
-  if (may_replace && on_gpu && precond::is_triangular(plan.precond) && options.ordering == "auto" && !weighed &&
-      engine->launches() > few_launches) {
+  if (may_replace && on_gpu && !ranks() && precond::is_triangular(plan.precond) && options.ordering == "auto" &&
+      !weighed && engine->launches() > few_launches) {
     weighed = true;
     if (prefers_jacobi()) {
       explanation.push_back("preconditioner jacobi: its iterations are cheap enough to be more");
@@ -385,11 +438,13 @@ void Solver::Body::factor_first(const CsrView& a) {
 void Solver::factor(const CsrView& a) {
   solver::Timer timer;
   Body& s = *body_;
-  if (!s.analysed) throw Error("factor comes after analyse");
-  if (!a.values && a.rows > 0) throw Error("the matrix has no values");
   const exec::Host host(s.options.threads);
-  if (!s.values_seen && (a.rows != s.rows || a.cols != s.rows || sparse::pattern_hash(host, a) != s.pattern))
-    throw Error("the matrix has another pattern than the one that was analysed: call analyse first");
+  s.agreed([&] {
+    if (!s.analysed) throw Error("factor comes after analyse");
+    if (!a.values && a.rows > 0) throw Error("the matrix has no values");
+    if (!s.values_seen && (a.rows != s.rows || a.cols != s.rows || sparse::pattern_hash(host, a) != s.pattern))
+      throw Error("the matrix has another pattern than the one that was analysed: call analyse first");
+  });
   s.factored = false;
   if (s.ladder && s.ladder->stands() && s.ladder->factor(a)) {
     s.first_is_current = false;
@@ -407,10 +462,12 @@ void Solver::factor(const CsrView& a) {
 Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* monitor) {
   solver::Timer timer;
   Body& s = *body_;
-  if (!s.factored) throw Error("solve comes after analyse and factor");
+  s.agreed([&] {
+    if (!s.factored) throw Error("solve comes after analyse and factor");
+  });
   const auto n = std::size_t(s.rows);
   const exec::Host host(s.options.threads);
-  const bool from_zero = solver::begin_from(host, n, s.options.norm, b, x);
+  const bool from_zero = solver::begin_from(host, n, s.options.norm, b, x, solver::rows_from_1, s.ranks());
 
   Monitor own;
   Monitor& watch = monitor ? *monitor : own;
@@ -434,7 +491,7 @@ Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* mo
 
 Result Solver::Body::run(std::span<const double> b, std::span<double> x, bool from_zero, Monitor& monitor) {
   krylov::Outcome out = engine->solve(b, x, from_zero, monitor);
-  Result r = solver::result_of(out, b.size());
+  Result r = solver::result_of(out, std::size_t(rows_in_all));
   r.solver = options.solver == "gmres-ir" ? options.solver : plan.method;
   r.precond = plan.precond;
   const std::optional<triangular::Report> sweeps = engine->triangular();

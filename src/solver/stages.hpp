@@ -17,6 +17,7 @@
 #include "krylov/gmres.hpp"
 #include "krylov/stage.hpp"
 #include "precond/in_single.hpp"
+#include "solver/links.hpp"
 #include "solver/plan.hpp"
 #include "sparse/scaling.hpp"
 
@@ -34,7 +35,8 @@ std::unique_ptr<krylov::Method<Space, T>> make_method(const Space& space, const 
 template <class Space, class System>
 class Stages {
  public:
-  Stages(Space space, const Plan& plan, const Options& options, Index rows);
+  /// member: the space that methods form their sums in; links: of a team, or null.
+  Stages(Space space, Space member, Links<Space>* links, const Plan& plan, const Options& options, Index rows);
 
   /// Takes the values of a, which the system holds in double and M was factored for. What the first stage needs is
   /// rounded here, the rest when it is needed. Both outlive the stages.
@@ -78,7 +80,8 @@ class Stages {
   void prepare(std::size_t number);
   krylov::Method<Space, double>& method_in_double();
 
-  Space ex_;
+  Space ex_, member_;
+  Links<Space>* links_;
   Plan plan_;
   Options options_;
   Index rows_;
@@ -107,8 +110,11 @@ class Stages {
 };
 
 template <class Space, class System>
-Stages<Space, System>::Stages(Space space, const Plan& plan, const Options& options, Index rows)
+Stages<Space, System>::Stages(Space space, Space member, Links<Space>* links, const Plan& plan, const Options& options,
+                              Index rows)
     : ex_(std::move(space)),
+      member_(std::move(member)),
+      links_(links),
       plan_(plan),
       options_(options),
       rows_(rows),
@@ -224,12 +230,18 @@ void Stages<Space, System>::prepare(std::size_t number) {
   rounded_ = nullptr;
   ex_.clear(count_);
   if (level.matrix != Format::fp64) {
-    if (!matrices_.contains(level.matrix)) matrices_[level.matrix] = system_->rounded(rounding(level.matrix));
+    if (!matrices_.contains(level.matrix)) {
+      sparse::Rounded<Space> rounded = system_->rounded(rounding(level.matrix));
+      if (links_)
+        rounded.product = std::make_unique<const Coupled<Space, float>>(
+            std::move(rounded.product), *links_, scaled_ ? row_.data() : nullptr, scaled_ ? column_.data() : nullptr);
+      matrices_[level.matrix] = std::move(rounded);
+    }
     product_ = matrices_[level.matrix].product.get();
     if (!low_ || (is_gmres() && low_basis_ != level.basis)) {
       low_.reset();
       low_ = with_format(level.basis, [&](auto b) {
-        return make_method<Space, float, decltype(b)>(ex_, plan_.method, rows_, basis_vectors());
+        return make_method<Space, float, decltype(b)>(member_, plan_.method, rows_, basis_vectors());
       });
       low_basis_ = level.basis;
     }
@@ -251,7 +263,7 @@ void Stages<Space, System>::prepare(std::size_t number) {
 
 template <class Space, class System>
 krylov::Method<Space, double>& Stages<Space, System>::method_in_double() {
-  if (!high_) high_ = make_method<Space, double>(ex_, plan_.method, rows_, basis_vectors());
+  if (!high_) high_ = make_method<Space, double>(member_, plan_.method, rows_, basis_vectors());
   return *high_;
 }
 
@@ -265,8 +277,8 @@ krylov::Stage<Space, double>* Stages<Space, System>::next() {
   const sparse::Rounding r = rounding(level.factors);
   ex_.rehearse(rounded_ ? rounded_->trials_left() : M_->trials_left());
   if (level.matrix != Format::fp64) {
-    stage_ = std::make_unique<krylov::Refinement<Space, double, float>>(ex_, policy_of(level), rows_, *low_, *product_,
-                                                                        *rounded_, r.row, r.column);
+    stage_ = std::make_unique<krylov::Refinement<Space, double, float>>(member_, policy_of(level), rows_, *low_,
+                                                                        *product_, *rounded_, r.row, r.column);
   } else {
     precond::Preconditioner<Space, double>* M = M_;
     if (rounded_) {
@@ -274,7 +286,7 @@ krylov::Stage<Space, double>* Stages<Space, System>::next() {
           std::make_unique<precond::InSingle<Space>>(ex_, std::size_t(rows_), *rounded_, r.row, r.column, unit_);
       M = in_single_.get();
     }
-    stage_ = std::make_unique<krylov::Direct<Space, double>>(ex_, policy_of(level), method_in_double(), *A_, *M);
+    stage_ = std::make_unique<krylov::Direct<Space, double>>(member_, policy_of(level), method_in_double(), *A_, *M);
   }
   return stage_.get();
 }

@@ -112,6 +112,13 @@ class System {
         from, false);
   }
 
+  /// Where the caller's rows stand in the solver's order.
+  Buffer<Index> places(std::span<const Index> rows) const {
+    Buffer<Index> at(rows.size());
+    for (std::size_t k = 0; k < rows.size(); ++k) at[k] = place_[std::size_t(rows[k])];
+    return at;
+  }
+
   /// The same between arrays of this space.
   void permute_in(double* to, const double* from) const {
     ex_.for_each(order_.rows.size(), [to, from, rows = order_.rows.data()](Index i) { to[i] = from[rows[i]]; });

@@ -18,6 +18,9 @@ class Operator {
   virtual void apply(const T* x, T* y) const = 0;
   /// r = b - A x; r may be b.
   virtual void residual(const T* b, const T* x, T* r) const = 0;
+  /// y holds the product of x with what is stored here; adds what other ranks' unknowns give. For those who form that
+  /// product in a way of their own.
+  virtual void add_others([[maybe_unused]] const T* x, [[maybe_unused]] T* y) const {}
 };
 
 /// A matrix in single precision arithmetic, and the operator of its products.

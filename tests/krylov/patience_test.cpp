@@ -30,6 +30,7 @@ std::pair<int, Stop> stop_of(const Patience& patience, const std::function<doubl
   c.max_iterations = most;
   c.history = history.data();
   c.feed = &feed;
+  c.wish = &feed.interrupt;
   c.patience = patience;
   while (!c.record(residual(c.iteration + 1))) {
   }

@@ -158,6 +158,7 @@ class Goes {
     c.max_iterations = iteration + limit;
     c.history = history_.data();
     c.feed = feed_.data();
+    c.wish = &c.feed->interrupt;
     space.copy_in(control_, &c, 1);
     const krylov::System<Space, T> system{A, M ? *M : none, there_b.data(), x.data(), r.data(), false};
     if (resumes)

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products in a team: a rank's own block, and what it is coupled to. Links bring a Coupling (krilu/ranks.hpp), which
+// knows the caller's rows and host memory, to the solver's order and a space's memory; Coupled is the operator.
+//   y = A x:  send x at the boundary;  y = (own block) x meanwhile;  y += what the others add
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "exec/emulated.hpp"
+#include "krilu/ranks.hpp"
+#include "sparse/operator.hpp"
+
+namespace krilu::solver {
+
+/// Between two starts every rank forms a sum over all.
+template <class Space>
+class Links {
+ public:
+  virtual ~Links() = default;
+  /// Sends C x at the boundary, C a diagonal in the space's memory; null: 1. In the solver's order.
+  virtual void start(const double* x, const double* C) = 0;
+  virtual void start(const float* x, const double* C) = 0;
+  /// y += sign R (what the others add), R a diagonal, or null.
+  virtual void finish(double* y, const double* R, int sign) = 0;
+  virtual void finish(float* y, const double* R, int sign) = 0;
+  virtual std::size_t bytes() const = 0;
+};
+
+/// For the spaces whose kernels are host code.
+template <class Space>
+class HostLinks final : public Links<Space> {
+ public:
+  /// rows: those of the coupling, in the solver's order.
+  HostLinks(Space space, std::shared_ptr<Coupling> coupling, const Buffer<Index>& rows)
+      : ex_(std::move(space)),
+        coupling_(std::move(coupling)),
+        rows_(ex_.template allocate<Index>(rows.size())),
+        sent_(ex_.template allocate<double>(rows.size())),
+        got_(ex_.template allocate<double>(rows.size())) {
+    ex_.copy_in(rows_, rows.data(), rows.size());
+  }
+  void start(const double* x, const double* C) override { send(x, C); }
+  void start(const float* x, const double* C) override { send(x, C); }
+  void finish(double* y, const double* R, int sign) override { receive(y, R, sign); }
+  void finish(float* y, const double* R, int sign) override { receive(y, R, sign); }
+  std::size_t bytes() const override { return rows_.bytes() + sent_.bytes() + got_.bytes(); }
+
+ private:
+  template <class T>
+  void send(const T* x, const double* C) {
+    ex_.for_each(rows_.size(), [x, C, rows = rows_.data(), sent = sent_.data()](Index k) {
+      sent[k] = (C ? C[rows[k]] : 1.0) * double(x[rows[k]]);
+    });
+    ex_.enqueue([coupling = coupling_, sent = sent_.data()](const exec::Host&) { coupling->start(sent); });
+  }
+  template <class T>
+  void receive(T* y, const double* R, int sign) {
+    ex_.enqueue([coupling = coupling_, got = got_.data()](const exec::Host&) { coupling->finish(got); });
+    ex_.for_each(rows_.size(), [y, R, sign, rows = rows_.data(), got = got_.data()](Index k) {
+      y[rows[k]] += T(sign * (R ? R[rows[k]] : 1.0) * got[k]);
+    });
+  }
+
+  Space ex_;
+  std::shared_ptr<Coupling> coupling_;
+  exec::Array<Index> rows_;
+  exec::Array<double> sent_, got_;
+};
+
+inline std::unique_ptr<Links<exec::Host>> make_links(const exec::Host& space, std::shared_ptr<Coupling> coupling,
+                                                     const Buffer<Index>& rows) {
+  return std::make_unique<HostLinks<exec::Host>>(space, std::move(coupling), rows);
+}
+inline std::unique_ptr<Links<exec::Emulated>> make_links(const exec::Emulated& space,
+                                                         std::shared_ptr<Coupling> coupling,
+                                                         const Buffer<Index>& rows) {
+  return std::make_unique<HostLinks<exec::Emulated>>(space, std::move(coupling), rows);
+}
+
+/// The operator of a rank's rows: R A C, where `own` is that of its block.
+template <class Space, class T>
+class Coupled final : public sparse::Operator<Space, T> {
+ public:
+  Coupled(std::unique_ptr<const sparse::Operator<Space, T>> own, Links<Space>& links, const double* R = nullptr,
+          const double* C = nullptr)
+      : own_(std::move(own)), links_(links), R_(R), C_(C) {}
+  Index rows() const override { return own_->rows(); }
+  void apply(const T* x, T* y) const override {
+    links_.start(x, C_);
+    own_->apply(x, y);
+    links_.finish(y, R_, 1);
+  }
+  void residual(const T* b, const T* x, T* r) const override {
+    links_.start(x, C_);
+    own_->residual(b, x, r);
+    links_.finish(r, R_, -1);
+  }
+  void add_others(const T* x, T* y) const override {
+    links_.start(x, C_);
+    links_.finish(y, R_, 1);
+  }
+
+ private:
+  std::unique_ptr<const sparse::Operator<Space, T>> own_;
+  Links<Space>& links_;
+  const double *R_, *C_;
+};
+
+}  // namespace krilu::solver

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// krilu::Solver as one rank of a team, coupled by what a host program would bring: here a coupling that shares whole
+// vectors, as plain as can be. Results are those of one rank; nobody stops or fails alone.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <mutex>
+#include <thread>
+
+#include "krilu/communicator.hpp"
+#include "krilu/io.hpp"
+#include "krilu/solver.hpp"
+#include "support/refusal.hpp"
+
+namespace krilu {
+namespace {
+
+using test::expect_words;
+using test::refusal;
+
+/// Rows begin .. end-1 of a matrix: the square block, and the rest as a coupling.
+class Part final : public Coupling {
+ public:
+  Part(std::shared_ptr<Ranks> ranks, const CsrMatrix& a, Index begin, Index end, bool symmetric = false)
+      : ranks_(std::move(ranks)), a_(a), begin_(begin), symmetric_(symmetric) {
+    block.rows = block.cols = end - begin;
+    block.offsets.push_back(0);
+    for (Index i = begin; i < end; ++i) {
+      for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k) {
+        const Index j = a.columns[std::size_t(k)];
+        if (j < begin || j >= end) continue;
+        block.columns.push_back(j - begin);
+        block.values.push_back(a.values[std::size_t(k)]);
+      }
+      block.offsets.push_back(Offset(block.columns.size()));
+      rows_.push_back(i - begin);
+    }
+  }
+  std::span<const Index> rows() const override { return rows_; }
+  bool symmetric() const override { return symmetric_; }
+  void start(const double* x) override {
+    // A rank says where its rows begin, how many they are, and x there.
+    std::vector<double> mine(std::size_t(a_.rows) + 2), all(mine.size() * std::size_t(ranks_->size()));
+    mine[0] = begin_;
+    mine[1] = double(rows_.size());
+    std::copy_n(x, rows_.size(), mine.begin() + 2);
+    ranks_->all_gather(mine.data(), mine.size() * sizeof(double), all.data());
+    whole_.assign(std::size_t(a_.rows), 0.0);
+    for (std::size_t r = 0; r < std::size_t(ranks_->size()); ++r) {
+      const double* his = all.data() + r * mine.size();
+      std::copy_n(his + 2, std::size_t(his[1]), whole_.begin() + std::ptrdiff_t(his[0]));
+    }
+  }
+  void finish(double* y) override {
+    const auto end = begin_ + Index(rows_.size());
+    for (Index i = begin_; i < end; ++i) {
+      double& sum = y[i - begin_] = 0;
+      for (Offset k = a_.offsets[std::size_t(i)]; k < a_.offsets[std::size_t(i) + 1]; ++k) {
+        const Index j = a_.columns[std::size_t(k)];
+        if (j < begin_ || j >= end) sum += a_.values[std::size_t(k)] * whole_[std::size_t(j)];
+      }
+    }
+  }
+  CsrMatrix block;
+
+ private:
+  std::shared_ptr<Ranks> ranks_;
+  const CsrMatrix& a_;
+  Index begin_;
+  bool symmetric_;
+  std::vector<Index> rows_;
+  std::vector<double> whole_;
+};
+
+/// Over ranks of nearly equal size; the results of all, and x put together.
+std::vector<Result> solve_together(const CsrMatrix& a, const std::vector<double>& b, std::vector<double>& x, int ranks,
+                                   const Options& options, bool symmetric = false,
+                                   const std::function<void(int, Solver&)>& before = {}) {
+  std::vector<Result> results(std::size_t(ranks), Result{});
+  run_ranks(ranks, [&](const std::shared_ptr<Communicator>& team) {
+    const int r = team->rank();
+    const auto begin = Index(std::int64_t(a.rows) * r / ranks), end = Index(std::int64_t(a.rows) * (r + 1) / ranks);
+    const auto part = std::make_shared<Part>(team, a, begin, end, symmetric);
+    Solver solver(options, Team{team, part});
+    solver.setup(part->block);
+    if (before) before(r, solver);
+    const std::span<const double> mine(b.data() + begin, std::size_t(end - begin));
+    results[std::size_t(r)] = solver.solve(mine, std::span<double>(x.data() + begin, mine.size()));
+  });
+  return results;
+}
+
+double relative_residual(const CsrMatrix& a, const std::vector<double>& b, const std::vector<double>& x) {
+  double rr = 0, bb = 0;
+  for (Index i = 0; i < a.rows; ++i) {
+    double r = b[std::size_t(i)];
+    for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k)
+      r -= a.values[std::size_t(k)] * x[std::size_t(a.columns[std::size_t(k)])];
+    rr += r * r;
+    bb += b[std::size_t(i)] * b[std::size_t(i)];
+  }
+  return std::sqrt(rr / bb);
+}
+
+struct Case {
+  const char *solver, *precond, *precision, *device;
+};
+
+class InATeam : public testing::TestWithParam<Case> {};
+
+TEST_P(InATeam, JacobiIsThatOfOneRankAndAllRanksTellTheSame) {
+  const Case c = GetParam();
+  const CsrMatrix a = generate("gen:convdiff2d:30x31");
+  const auto b = random_vector(std::size_t(a.rows), 3, -1, 1);
+  Options options;
+  options.solver = c.solver;
+  options.precond = c.precond;
+  options.precision = c.precision;
+  options.device = c.device;
+  options.rtol = 1e-9;
+  options.threads = 1;
+  std::vector<double> alone(b.size());
+  const Result one = solve(a, b, alone, options);
+  ASSERT_EQ(one.status, Status::converged);
+  for (const int ranks : {1, 2, 3}) {
+    std::vector<double> x(b.size());
+    const auto results = solve_together(a, b, x, ranks, options);
+    EXPECT_LT(relative_residual(a, b, x), 1.01e-9);
+    for (const Result& r : results) {
+      EXPECT_EQ(r.status, Status::converged);
+      EXPECT_EQ(r.history, results[0].history);  // bit for bit
+      EXPECT_EQ(r.relative_residual, results[0].relative_residual);
+      EXPECT_EQ(r.rmse, results[0].rmse);
+    }
+    if (std::string(c.precond) == "jacobi") {
+      EXPECT_NEAR(results[0].iterations, one.iterations, 1 + one.iterations / 20);
+      const double first = results[0].history[5] / one.history[5];
+      EXPECT_NEAR(first, 1, std::string(c.precision) == "fp64" ? 1e-9 : 1e-3);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Methods, InATeam,
+    testing::Values(Case{"bicgstab", "jacobi", "fp64", "host"}, Case{"gmres", "jacobi", "fp64", "host"},
+                    Case{"fgmres", "jacobi", "fp64", "host"}, Case{"gmres-ir", "jacobi", "fp32", "host"},
+                    Case{"bicgstab", "jacobi", "fp32/bf16", "host"}, Case{"bicgstab", "dilu", "fp64", "host"},
+                    Case{"gmres", "ilu0", "fp32", "host"}, Case{"bicgstab", "jacobi", "fp64", "emulated"},
+                    Case{"gmres", "dilu", "fp64", "emulated"}, Case{"gmres-ir", "ilu0", "fp32", "emulated"}),
+    [](const auto& tested) {
+      const Case& c = tested.param;
+      std::string name = std::string(c.solver) + "_" + c.precond + "_" + c.precision + "_" + c.device;
+      for (char& letter : name)
+        if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '_';
+      return name;
+    });
+
+TEST(Team, AutoIsChosenForAllRanksTogether) {
+  const CsrMatrix a = generate("gen:poisson2d:20x20");
+  const auto b = random_vector(std::size_t(a.rows), 1, -1, 1);
+  std::vector<double> x(b.size());
+  Options options;
+  options.device = "host";
+  const auto symmetric = solve_together(a, b, x, 3, options, true);
+  for (const Result& r : symmetric) {
+    EXPECT_EQ(r.solver, "cg");
+    EXPECT_EQ(r.status, Status::converged);
+  }
+  // Each block is symmetric, the coupling does not say so.
+  std::fill(x.begin(), x.end(), 0.0);
+  for (const Result& r : solve_together(a, b, x, 3, options, false)) EXPECT_EQ(r.solver, "bicgstab");
+}
+
+TEST(Team, OpenfoamsNormIsThatOfAllRows) {
+  const CsrMatrix a = generate("gen:convdiff2d:20x20");
+  const auto b = random_vector(std::size_t(a.rows), 1, -1, 1);
+  Options options;
+  options.device = "host";
+  options.solver = "bicgstab";
+  options.precond = "jacobi";
+  options.norm = Norm::openfoam;
+  options.rtol = 1e-6;
+  std::vector<double> alone(b.size(), 0.5), x(b.size(), 0.5);
+  const Result one = solve(a, b, alone, options);
+  for (const Result& r : solve_together(a, b, x, 3, options)) {
+    EXPECT_NEAR(r.initial_residual / one.initial_residual, 1, 1e-12);
+    EXPECT_NEAR(r.history[3] / one.history[3], 1, 1e-9);
+  }
+}
+
+TEST(Team, ARankWithoutRowsTakesPart) {
+  const CsrMatrix a = generate("gen:poisson2d:8x8");
+  const auto b = random_vector(std::size_t(a.rows), 1, -1, 1);
+  std::vector<double> x(b.size());
+  for (const char* device : {"host", "emulated"})
+    for (const char* precond : {"jacobi", "dilu", "ilu0"}) {
+      std::fill(x.begin(), x.end(), 0.0);
+      run_ranks(3, [&](const std::shared_ptr<Communicator>& team) {
+        const Index begin = team->rank() == 0 ? 0 : 30, end = team->rank() == 2 ? a.rows : 30;
+        const auto part = std::make_shared<Part>(team, a, begin, end);
+        Options options;
+        options.device = device;
+        options.solver = "bicgstab";
+        options.precond = precond;
+        Solver solver(options, Team{team, part});
+        solver.setup(part->block);
+        const auto n = std::size_t(end - begin);
+        const Result r = solver.solve({b.data() + begin, n}, {x.data() + begin, n});
+        EXPECT_EQ(r.status, Status::converged) << device << " " << precond << ", rank " << team->rank() << ": "
+                                               << r.iterations << " iterations, " << r.relative_residual;
+      });
+      EXPECT_LT(relative_residual(a, b, x), 1.01e-8) << device << " " << precond;
+    }
+}
+
+TEST(Team, WhatOneRankFindsWrongAllThrow) {
+  CsrMatrix a = generate("gen:convdiff2d:12x12");
+  a.values[std::size_t(a.offsets[102]) - 1] = std::nan("");
+  const auto b = random_vector(std::size_t(a.rows), 1, -1, 1);
+  std::mutex mutex;
+  std::vector<std::string> said;
+  run_ranks(3, [&](const std::shared_ptr<Communicator>& team) {
+    const Index begin = 48 * team->rank();
+    const auto part = std::make_shared<Part>(team, a, begin, begin + 48);
+    Options options;
+    options.solver = "bicgstab";
+    options.precond = "dilu";
+    options.device = "host";
+    Solver solver(options, Team{team, part});
+    const std::string sentence = refusal([&] { solver.setup(part->block); });
+    const std::lock_guard lock(mutex);
+    said.push_back(sentence);
+  });
+  ASSERT_EQ(said.size(), 3u);
+  for (const std::string& sentence : said) expect_words(sentence, {"rank 2 of 3", "row 6"});
+}
+
+TEST(Team, AnInterruptOfOneRankStopsAllAfterTheSameIteration) {
+  const CsrMatrix a = generate("gen:poisson2d:60x60");
+  const auto b = random_vector(std::size_t(a.rows), 1, -1, 1);
+  std::vector<double> x(b.size());
+  Options options;
+  options.solver = "bicgstab";
+  options.precond = "none";
+  options.rtol = 0;
+  options.device = "host";
+  options.max_iterations = 1000000;
+  std::vector<Result> results(2, Result{});
+  run_ranks(2, [&](const std::shared_ptr<Communicator>& team) {
+    const Index begin = 1800 * team->rank();
+    const auto part = std::make_shared<Part>(team, a, begin, begin + 1800);
+    Solver solver(options, Team{team, part});
+    solver.setup(part->block);
+    Monitor monitor;
+    std::thread other([&] {
+      if (team->rank() != 1) return;
+      while (monitor.iteration() < 5) std::this_thread::yield();
+      monitor.interrupt();
+    });
+    results[std::size_t(team->rank())] = solver.solve({b.data() + begin, 1800}, {x.data() + begin, 1800}, &monitor);
+    other.join();
+  });
+  EXPECT_EQ(results[0].status, results[1].status);
+  EXPECT_EQ(results[0].iterations, results[1].iterations);
+  // The residual may be exactly zero before the thread has run: then it broke down or converged on both.
+  EXPECT_LT(results[0].iterations, 1000000);
+}
+
+}  // namespace
+}  // namespace krilu
