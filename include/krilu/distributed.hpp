@@ -14,6 +14,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "krilu/communicator.hpp"
 #include "krilu/matrix.hpp"
@@ -46,6 +47,48 @@ struct RowsMatrix {
   Offset nnz() const { return offsets.empty() ? 0 : offsets[static_cast<std::size_t>(count)]; }
   RowsView view() const { return {all, first, count, offsets.data(), columns.data(), values.data()}; }
   operator RowsView() const { return view(); }
+};
+
+/// What a rank has, and what its solves have cost so far.
+struct RankCost {
+  std::string device;
+  std::int64_t rows = 0;
+  std::int64_t nonzeros = 0;
+  std::int64_t halo = 0;  // unknowns of other ranks that a product needs
+  std::int64_t neighbours = 0;
+  std::int64_t messages = 0;        // sent through the host
+  std::int64_t bytes = 0;           // sent so
+  double seconds = 0;               // in solve()
+  double seconds_in_sums = 0;       // of them, waiting for sums over the ranks through the host
+  double seconds_in_exchanges = 0;  // and for neighbours
+};
+
+class DistributedSolver {
+ public:
+  /// Collective, as every call is. The options are those of krilu::Solver, the same on all ranks but for device and
+  /// threads. `ras` reaches into the rows of neighbouring ranks (host); every other preconditioner is made of a rank's
+  /// own block, and so depends on the number of ranks. `auto` climbs no ladder here. Throws krilu::Error as
+  /// krilu::Solver does, on all ranks at once.
+  DistributedSolver(Options options, std::shared_ptr<Communicator> ranks);
+  ~DistributedSolver();
+  DistributedSolver(DistributedSolver&&) noexcept;
+  DistributedSolver& operator=(DistributedSolver&&) noexcept;
+
+  /// Takes this rank's rows, which together are a square matrix, and forms the preconditioner.
+  void setup(const RowsView& a);
+  /// New values in the same pattern.
+  void factor(const RowsView& a);
+  /// b and x of as many entries as this rank has rows; x holds the initial guess. Status, history and residuals are
+  /// those of the whole system, the same on all ranks.
+  Result solve(std::span<const double> b, std::span<double> x, Monitor* monitor = nullptr);
+
+  /// Of all ranks, in their order.
+  std::vector<RankCost> costs() const;
+  std::vector<std::string> explanation() const;
+
+ private:
+  struct Body;
+  std::unique_ptr<Body> body_;
 };
 
 }  // namespace krilu

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -45,8 +46,12 @@ class Coupling {
 
 /// One rank's place among the others. Without ranks a solver is alone.
 struct Team {
+  /// z = M^-1 r, this rank's rows of both in host memory; it may ask the other ranks for theirs.
+  using Preconditioner = std::function<void(std::span<const double> r, std::span<double> z)>;
+
   std::shared_ptr<Ranks> ranks;
-  std::shared_ptr<Coupling> coupling;  // null: nothing is coupled
+  std::shared_ptr<Coupling> coupling;  // of all ranks, or of none: then nothing is coupled
+  Preconditioner preconditioner;       // in place of the one that options name, on all ranks or on none; on the host
 };
 
 }  // namespace krilu

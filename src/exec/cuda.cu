@@ -103,6 +103,21 @@ Cuda::Device::~Device() {
   if (stream) cudaStreamDestroy(stream);
 }
 
+bool Cuda::connect() const {
+  if (!team_) return true;
+  team_->connect();
+  // What reductions will ask for, while nobody waits for another rank.
+  const std::size_t blocks = reduction_grid(std::size_t(1) << 40);
+  scratch(2 * blocks * std::size_t(cuda::channels) * std::size_t(cuda::columns_at_once) * sizeof(double));
+  counters(cuda::channels);
+  return team_->connected();
+}
+
+void Cuda::throw_too_many_columns() {
+  throw Error("a basis of so many vectors is more than several GPUs add up together: take a restart of at most " +
+              std::to_string(cuda::channels * cuda::columns_at_once - 20));
+}
+
 void Cuda::synchronise() const {
   ++device_->synchronisations;
   require_cuda(cudaStreamSynchronize(device_->stream), "working on the GPU");

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "exec/array.hpp"
+#include "exec/team.cuh"
 
 namespace krilu::exec {
 
@@ -101,7 +102,7 @@ __device__ void sum_partials(T (&sum)[N], const T* partial, unsigned blocks) {
 
 template <class F, class Close>
 __global__ void __launch_bounds__(block_threads)
-    reduce_kernel(std::size_t n, F f, Close close, void* work, unsigned* arrived) {
+    reduce_kernel(std::size_t n, F f, Close close, void* work, unsigned* arrived, Post post) {
   // The type is asked for here: host code does not know what a device lambda returns.
   using V = std::decay_t<decltype(f(Index{}))>;
   using T = typename SumTraits<V>::Value;
@@ -118,6 +119,7 @@ __global__ void __launch_bounds__(block_threads)
   block_sum(sum);
   if (!arrive(sum, partial, arrived, gridDim.x, blockIdx.x)) return;
   sum_partials(sum, partial, gridDim.x);
+  if (post.size > 1 && threadIdx.x < 32) sum_over_ranks(post, 0, sum);
   if (threadIdx.x == 0) {
     *arrived = 0;
     V total;
@@ -133,7 +135,7 @@ constexpr Index columns_at_once = 8;  // of reduce_columns, by a block: what the
 template <class F, class Close>
 __global__ void __launch_bounds__(block_threads)
     reduce_columns_kernel(std::size_t n, Scalar<Index> count, Index extra, F f, Close close, void* work,
-                          unsigned* arrived) {
+                          unsigned* arrived, Post post) {
   using V = std::decay_t<decltype(f(Index{}, Index{}))>;
   using T = typename SumTraits<V>::Value;
   constexpr int C = columns_at_once, N = SumTraits<V>::count;
@@ -162,6 +164,7 @@ __global__ void __launch_bounds__(block_threads)
   T* const own = static_cast<T*>(work) + std::size_t(first) * N * gridDim.x;
   if (!arrive(sum, own, arrived + blockIdx.y, gridDim.x, blockIdx.x)) return;
   sum_partials(sum, own, gridDim.x);
+  if (post.size > 1 && threadIdx.x < 32) sum_over_ranks(post, int(blockIdx.y), sum);
   if (threadIdx.x == 0) {
     arrived[blockIdx.y] = 0;
     for (int c = 0; c < C && first + c < columns; ++c) {
@@ -170,6 +173,35 @@ __global__ void __launch_bounds__(block_threads)
       close(first + c, total);
     }
   }
+}
+
+/// Closing steps of reductions whose sums go through the host: what they leave there, as doubles.
+struct LeaveSums {
+  double* out;
+  template <class V>
+  __device__ void operator()(V total) const {
+    for (int k = 0; k < SumTraits<V>::count; ++k) out[k] = double(SumTraits<V>::get(total, k));
+  }
+  template <class V>
+  __device__ void operator()(Index j, V total) const {
+    for (int k = 0; k < SumTraits<V>::count; ++k) out[2 * j + k] = double(SumTraits<V>::get(total, k));
+  }
+};
+template <class V>
+__device__ V sums_from(const double* in) {
+  V total;
+  for (int k = 0; k < SumTraits<V>::count; ++k)
+    reinterpret_cast<typename SumTraits<V>::Value*>(&total)[k] = typename SumTraits<V>::Value(in[k]);
+  return total;
+}
+template <class F, class Close>
+__global__ void close_kernel(F f, Close close, const double* in) {
+  close(sums_from<std::decay_t<decltype(f(Index{}))>>(in));
+}
+template <class F, class Close>
+__global__ void close_columns_kernel(Scalar<Index> count, Index extra, F f, Close close, const double* in) {
+  for (Index j = 0; j < count() + extra; ++j)
+    close(j, sums_from<std::decay_t<decltype(f(Index{}, Index{}))>>(in + 2 * j));
 }
 
 }  // namespace cuda
@@ -189,7 +221,32 @@ class Cuda {
   const std::string& device_name() const { return device_->name; }
   /// Throws krilu::Error, with the bytes that are needed and those that are free, where they do not fit.
   void require_memory(std::size_t bytes, Index rows, Offset nonzeros) const;
+  int number() const { return device_->number; }
   int multiprocessors() const { return device_->multiprocessors; }
+
+  // --- ranks ----------------------------------------------------------------------------------------------------
+  // As exec::Host has them.
+  Cuda join(std::shared_ptr<Ranks> ranks, std::int64_t rows) const {
+    Cuda member = *this;
+    if (ranks->size() > 1) member.team_ = std::make_shared<DeviceTeam>(std::move(ranks), rows, device_->number);
+    return member;
+  }
+  bool in_team() const { return team_ != nullptr; }
+  std::size_t total(std::size_t rows) const { return team_ ? team_->rows() : rows; }
+  std::size_t even_share(std::size_t rows) const { return team_ ? team_->even_share() : rows; }
+  int* watch(int* mine) const { return team_ ? team_->watch(mine, stream()) : mine; }
+  bool wished() const { return team_ && team_->wished(); }
+  void meet() const {
+    if (team_) team_->meet();
+  }
+  bool connect() const;
+  void disconnect() const {
+    if (team_) team_->disconnect();
+  }
+  /// The other ranks' GPUs are reached from within kernels; else sums come to the host, and iterations with them.
+  bool connected() const { return team_ && team_->connected(); }
+  /// Where other ranks say, on this GPU, that they gave up; null before join.
+  const int* given_up() const { return team_ ? team_->given_up() : nullptr; }
 
   // --- memory ---------------------------------------------------------------------------------------------------
   template <class T>
@@ -252,26 +309,34 @@ class Cuda {
   }
   template <class F, class Close>
   void reduce(std::size_t n, F f, Close close) const {
-    const unsigned blocks = reduction_grid(n);
-    cuda::reduce_kernel<<<blocks, cuda::block_threads, 0, stream()>>>(
-        n, f, close, scratch(blocks * cuda::most_sum_bytes), counters(1));
+    if (!through_host()) return reduce_here(n, f, close, connected() ? team_->post() : cuda::Post{});
+    double* const sums = team_->staged(3);
+    reduce_here(n, f, cuda::LeaveSums{sums}, {});
+    synchronise();
+    team_->sum(sums, 3);
+    cuda::close_kernel<<<1, 1, 0, stream()>>>(f, close, sums);
     launched();
   }
   template <class F, class Close>
   void reduce_columns(std::size_t n, Index most, Scalar<Index> count, Index extra, F f, Close close) const {
-    const unsigned blocks = reduction_grid(n);
-    const unsigned groups = unsigned((most + cuda::columns_at_once - 1) / cuda::columns_at_once);
-    // Up to two sums a column: host code does not know what f returns.
-    cuda::reduce_columns_kernel<<<dim3(blocks, groups), cuda::block_threads, 0, stream()>>>(
-        n, count, extra, f, close,
-        scratch(2 * std::size_t(blocks) * groups * unsigned(cuda::columns_at_once) * sizeof(double)),
-        counters(Index(groups)));
+    if (!through_host())
+      return reduce_columns_here(n, most, count, extra, f, close, connected() ? team_->post() : cuda::Post{});
+    double* const sums = team_->staged(2 * std::size_t(most));
+    reduce_columns_here(n, most, count, extra, f, cuda::LeaveSums{sums}, {});
+    synchronise();
+    team_->sum(sums, 2 * std::size_t(most));
+    cuda::close_columns_kernel<<<1, 1, 0, stream()>>>(count, extra, f, close, sums);
     launched();
   }
 
   // --- control --------------------------------------------------------------------------------------------------
   template <class Body>
   void repeat_until(Scalar<int> stop, Body body, int at_once = 1) const {
+    if (through_host()) {
+      while (!flagged(stop))
+        for (int k = 0; k < at_once; ++k) body();
+      return;
+    }
     while (device_->rehearsals > 0 && !recording()) {
       if (flagged(stop)) return;
       --device_->rehearsals;
@@ -283,7 +348,7 @@ class Cuda {
   }
   template <class Body>
   void when(Scalar<int> flag, Body body) const {
-    if (recording() || device_->rehearsals == 0)
+    if (!through_host() && (recording() || device_->rehearsals == 0))
       conditional(cudaGraphCondTypeIf, flag, [&] { body(); });
     else if (flagged(flag))
       body();
@@ -299,7 +364,8 @@ class Cuda {
   }
   /// The next outermost repeat_until runs its body up to `times` times before it records it, kernel by kernel and with
   /// the host looking at the flag: whatever times its own choices does so then.
-  void rehearse(int times) const { device_->rehearsals = times; }
+  /// Not in a team, where all ranks run the same number of bodies between two looks.
+  void rehearse(int times) const { device_->rehearsals = team_ ? 0 : times; }
 
  private:
   struct Device {
@@ -318,6 +384,29 @@ class Cuda {
     std::vector<cudaEvent_t> stage_free;
     ~Device();
   };
+
+  bool through_host() const { return team_ && !team_->connected(); }
+  template <class F, class Close>
+  void reduce_here(std::size_t n, F f, Close close, const cuda::Post& post) const {
+    const unsigned blocks = reduction_grid(n);
+    cuda::reduce_kernel<<<blocks, cuda::block_threads, 0, stream()>>>(
+        n, f, close, scratch(blocks * cuda::most_sum_bytes), counters(1), post);
+    launched();
+  }
+  template <class F, class Close>
+  void reduce_columns_here(std::size_t n, Index most, Scalar<Index> count, Index extra, F f, Close close,
+                           const cuda::Post& post) const {
+    const unsigned blocks = reduction_grid(n);
+    const unsigned groups = unsigned((most + cuda::columns_at_once - 1) / cuda::columns_at_once);
+    if (post.size > 1 && groups > unsigned(cuda::channels)) throw_too_many_columns();
+    // Up to two sums a column: host code does not know what f returns.
+    cuda::reduce_columns_kernel<<<dim3(blocks, groups), cuda::block_threads, 0, stream()>>>(
+        n, count, extra, f, close,
+        scratch(2 * std::size_t(blocks) * groups * unsigned(cuda::columns_at_once) * sizeof(double)),
+        counters(Index(groups)), post);
+    launched();
+  }
+  [[noreturn]] static void throw_too_many_columns();
 
   unsigned grid(std::size_t n) const {
     return unsigned(std::min<std::size_t>((n + cuda::block_threads - 1) / cuda::block_threads, 1u << 30));
@@ -340,6 +429,7 @@ class Cuda {
   void conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Record record) const;
 
   std::shared_ptr<Device> device_;
+  std::shared_ptr<DeviceTeam> team_;  // null: alone
 };
 
 namespace cuda {
@@ -429,6 +519,7 @@ void Cuda::conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Reco
     cudaGraphExec_t ready;
     require_cuda(cudaGraphInstantiate(&ready, top, 0), "making a graph ready");
     require_cuda(cudaGraphDestroy(top), "making a graph ready");
+    meet();
     require_cuda(cudaGraphLaunch(ready, d.stream), "launching a graph");
     d.launched_graphs.push_back(ready);
   }

@@ -40,15 +40,19 @@ class Emulated {
   static constexpr const char* name = "emulated";
   int threads() const { return host_.threads(); }
 
-  Emulated in(std::shared_ptr<Together> team) const {
+  Emulated join(std::shared_ptr<Ranks> ranks, std::int64_t rows) const {
     Emulated member = *this;
-    member.host_ = host_.in(std::move(team));
+    member.host_ = host_.join(std::move(ranks), rows);
     return member;
   }
   bool in_team() const { return host_.in_team(); }
   std::size_t total(std::size_t rows) const { return host_.total(rows); }
   std::size_t even_share(std::size_t rows) const { return host_.even_share(rows); }
   int* watch(int* mine) const { return host_.watch(mine); }
+  bool wished() const { return host_.wished(); }
+  void meet() const {}
+  bool connect() const { return true; }
+  void disconnect() const {}
 
   template <class T>
   Array<T> allocate(std::size_t n) const {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <type_traits>
@@ -35,10 +36,10 @@ class Host {
   int threads() const { return threads_; }
 
   // --- ranks ----------------------------------------------------------------------------------------------------
-  /// This space as a member of a team: reductions are over all ranks.
-  Host in(std::shared_ptr<Together> team) const {
+  /// This space as a member of a team that has so many rows: reductions are over all ranks.
+  Host join(std::shared_ptr<Ranks> ranks, std::int64_t rows) const {
     Host member = *this;
-    member.team_ = std::move(team);
+    member.team_ = std::make_shared<Together>(std::move(ranks), rows);
     return member;
   }
   bool in_team() const { return team_ != nullptr; }
@@ -47,8 +48,16 @@ class Host {
   std::size_t even_share(std::size_t rows) const {
     return team_ ? (team_->rows() + std::size_t(team_->size()) - 1) / std::size_t(team_->size()) : rows;
   }
-  /// Where the wish to stop is seen that `mine` holds: the same place, or in a team that of all.
+  /// Where kernels see the wish to stop that `mine` holds: the same place, or in a team one that holds that of all.
   int* watch(int* mine) const { return team_ ? team_->watch(mine) : mine; }
+  /// The wish of all, in a team, as it was last agreed on.
+  bool wished() const { return team_ && team_->wished(); }
+  /// Collective: all ranks have come here. Of use where kernels wait for other ranks, before and after those: what is
+  /// asked of a driver may wait for them, and a rank that is gone is found out.
+  void meet() const {}
+  /// Collective: whether ranks reach one another without the host, which disconnect() forgoes on all of them.
+  bool connect() const { return true; }
+  void disconnect() const {}
 
   // --- memory ---------------------------------------------------------------------------------------------------
   template <class T>

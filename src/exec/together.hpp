@@ -23,7 +23,6 @@ class Together {
   Together(std::shared_ptr<Ranks> ranks, std::int64_t rows) : ranks_(std::move(ranks)), rows_(rows) {}
 
   int size() const { return ranks_->size(); }
-  Ranks& ranks() const { return *ranks_; }
   /// Of all ranks, as far as an Index goes.
   std::size_t rows() const { return std::size_t(std::min<std::int64_t>(rows_, std::numeric_limits<Index>::max())); }
 
@@ -43,6 +42,8 @@ class Together {
     agreed_ = 0;
     return &agreed_;
   }
+
+  bool wished() const { return agreed_ != 0; }
 
  private:
   std::shared_ptr<Ranks> ranks_;

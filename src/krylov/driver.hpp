@@ -178,6 +178,9 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   const bool foam = criterion.norm == Norm::openfoam;
   if (history_.size() < std::size_t(criterion.max_iterations) + 1)
     history_ = ex_.template allocate_shared<double>(std::size_t(criterion.max_iterations) + 1);
+  *feed_.data() = {};
+  int* const wish = ex_.watch(&feed_.data()->interrupt);
+  ex_.meet();
 
   Outcome out;
   out.rhs = norms(b, false).two;
@@ -205,7 +208,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   control.feed = feed_.data();
   control.patience = criterion.patience;
   *control.feed = {0, 0, out.initial};
-  control.wish = ex_.watch(&control.feed->interrupt);
+  control.wish = wish;
   const Attached attached(monitor, control.feed);
 
   // Best x looked at so far, and its residual.
@@ -220,7 +223,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   if (now.own <= target) finish(Status::converged);
   if (!done && criterion.max_iterations == 0) finish(Status::max_iterations);
   // In a team nobody stops alone.
-  const auto wished = [&] { return ex_.in_team() ? *control.wish != 0 : monitor.interrupted(); };
+  const auto wished = [&] { return ex_.in_team() ? ex_.wished() : monitor.interrupted(); };
   if (!done && wished()) finish(Status::interrupted);
   if (!std::isfinite(now.own) || !std::isfinite(out.rhs)) {
     finish(Status::diverged);
@@ -309,6 +312,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     }
   }
   out.precision = stage->policy().name;
+  ex_.meet();
 
   const double reached = history[control.iteration];
   if (now.two > best || !std::isfinite(now.two)) {

@@ -6,6 +6,7 @@
 #include "krilu/error.hpp"
 #include "schedule/blocks.hpp"
 #include "solver/engine_on.hpp"
+#include "solver/links.cuh"
 #include "solver/system.cuh"
 #include "sparse/hec_rounded.cuh"
 
@@ -196,6 +197,16 @@ CsrMatrix DeviceSystem::caller_matrix(std::span<const Index>) const {
   return a;
 }
 
+Buffer<Index> DeviceSystem::places(std::span<const Index> rows) const {
+  const exec::Array<Index>& place = plan_->layout->place;
+  Buffer<Index> at(rows.begin(), rows.end());
+  if (place.size() == 0) return at;
+  std::vector<Index> all(place.size());
+  ex_.copy_out(all.data(), place, all.size());
+  for (Index& row : at) row = all[std::size_t(row)];
+  return at;
+}
+
 void DeviceSystem::permute_in(double* to, const double* from) const {
   const exec::Array<Index>& row = plan_->layout->row;
   row.size() == 0 ? copied(ex_, std::size_t(a_.rows), from, to) : permuted(ex_, row, from, to);
@@ -205,10 +216,10 @@ void DeviceSystem::permute_out(double* to, const double* from) const {
   place.size() == 0 ? copied(ex_, std::size_t(a_.rows), from, to) : permuted(ex_, place, from, to);
 }
 
-std::unique_ptr<Engine> make_cuda_engine(const Options& options, int number) {
+std::unique_ptr<Engine> make_cuda_engine(const Options& options, int number, const Team& team) {
   exec::Cuda space(number, options.threads);
   const std::string device = "cuda:" + std::to_string(number) + " (" + space.device_name() + ")";
-  return std::make_unique<EngineOn<exec::Cuda, DeviceSystem>>(space, device, options);
+  return std::make_unique<EngineOn<exec::Cuda, DeviceSystem>>(space, device, options, team);
 }
 
 int cuda_devices() {

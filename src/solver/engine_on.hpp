@@ -11,6 +11,7 @@
 
 #include "krylov/driver.hpp"
 #include "solver/engine.hpp"
+#include "solver/given_preconditioner.hpp"
 #include "solver/given_product.hpp"
 #include "solver/links.hpp"
 #include "solver/stages.hpp"
@@ -51,7 +52,7 @@ class EngineOn final : public EngineIn<Space> {
     precond_.reset();
     system_.analyse(a, graph, plan);
     if (team_.ranks) join_team(plan.rows_in_all);
-    precond_ = own_preconditioner(a, plan);
+    precond_ = team_.preconditioner ? given_preconditioner(a.rows) : own_preconditioner(a, plan);
     if (!precond_) replace_preconditioner(a, plan.precond);
     const Index n = a.rows;
     if (plan.precision.arithmetic == Format::fp64)
@@ -64,6 +65,11 @@ class EngineOn final : public EngineIn<Space> {
     driver_ = std::make_unique<krylov::Driver<Space, T>>(member_, n);
     b_ = ex_.template allocate<T>(std::size_t(n));
     x_ = ex_.template allocate<T>(std::size_t(n));
+  }
+
+  void connect() override {
+    enter();
+    if (member_.connect() && links_ && !links_->connect(member_)) member_.disconnect();
   }
 
   void replace_preconditioner(const CsrView& a, const std::string& name) override {
@@ -164,8 +170,8 @@ class EngineOn final : public EngineIn<Space> {
 
  private:
   void join_team(std::int64_t rows) {
-    member_ = ex_.in(std::make_shared<exec::Together>(team_.ranks, rows));
-    if (team_.coupling) links_ = make_links(ex_, team_.coupling, system_.places(team_.coupling->rows()));
+    member_ = ex_.join(team_.ranks, rows);
+    if (team_.coupling) links_ = make_links(ex_, team_, system_);
   }
   /// With the matrix as it was factored.
   std::unique_ptr<const sparse::Operator<Space, T>> product() const {
@@ -174,6 +180,7 @@ class EngineOn final : public EngineIn<Space> {
   }
   /// The preconditioner, of the values that the system has.
   void form(const CsrView& a) {
+    if (links_) links_->take_values();
     precond_->factor({system_.matrix(), a}, options_.shift);
     if (stages_) stages_->factor(a, system_, *precond_);
   }
@@ -186,13 +193,20 @@ class EngineOn final : public EngineIn<Space> {
     else
       return nullptr;
   }
+  Made given_preconditioner(Index rows) const {
+    if constexpr (requires { ex_.enqueue([](const exec::Host&) {}); }) {
+      return std::make_unique<GivenPreconditioner<Space, System>>(ex_, system_, rows, team_.preconditioner);
+    } else {
+      throw Error("a preconditioner that the caller brings runs on the host: take --device host");
+    }
+  }
   /// A x = b, in the solver's order, b_ and the guess x_ being there.
   krylov::Outcome run(const sparse::Operator<Space, T>& A, bool from_zero, Monitor& monitor,
                       const krylov::Patience& patience = {}) {
     const krylov::Criterion criterion{options_.rtol,           options_.atol, options_.norm,
                                       options_.max_iterations, from_zero,     patience};
     if (!stages_) {
-      ex_.rehearse(precond_->trials_left());
+      member_.rehearse(precond_->trials_left());
       return driver_->run(*method_, A, *precond_, b_, x_, criterion, monitor);
     }
     stages_->begin(A);

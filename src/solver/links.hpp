@@ -7,7 +7,6 @@
 #include <memory>
 #include <utility>
 
-#include "exec/emulated.hpp"
 #include "krilu/ranks.hpp"
 #include "sparse/operator.hpp"
 
@@ -18,6 +17,11 @@ template <class Space>
 class Links {
  public:
   virtual ~Links() = default;
+  /// Collective, before the first start. member: the space in its team. True on all ranks where the exchange needs no
+  /// host.
+  virtual bool connect(const Space& member) = 0;
+  /// The coupling has new values.
+  virtual void take_values() {}
   /// Sends C x at the boundary, C a diagonal in the space's memory; null: 1. In the solver's order.
   virtual void start(const double* x, const double* C) = 0;
   virtual void start(const float* x, const double* C) = 0;
@@ -40,6 +44,7 @@ class HostLinks final : public Links<Space> {
         got_(ex_.template allocate<double>(rows.size())) {
     ex_.copy_in(rows_, rows.data(), rows.size());
   }
+  bool connect(const Space&) override { return true; }
   void start(const double* x, const double* C) override { send(x, C); }
   void start(const float* x, const double* C) override { send(x, C); }
   void finish(double* y, const double* R, int sign) override { receive(y, R, sign); }
@@ -68,14 +73,9 @@ class HostLinks final : public Links<Space> {
   exec::Array<double> sent_, got_;
 };
 
-inline std::unique_ptr<Links<exec::Host>> make_links(const exec::Host& space, std::shared_ptr<Coupling> coupling,
-                                                     const Buffer<Index>& rows) {
-  return std::make_unique<HostLinks<exec::Host>>(space, std::move(coupling), rows);
-}
-inline std::unique_ptr<Links<exec::Emulated>> make_links(const exec::Emulated& space,
-                                                         std::shared_ptr<Coupling> coupling,
-                                                         const Buffer<Index>& rows) {
-  return std::make_unique<HostLinks<exec::Emulated>>(space, std::move(coupling), rows);
+template <class Space, class System>
+std::unique_ptr<Links<Space>> make_links(const Space& space, const Team& team, const System& system) {
+  return std::make_unique<HostLinks<Space>>(space, team.coupling, system.places(team.coupling->rows()));
 }
 
 /// The operator of a rank's rows: R A C, where `own` is that of its block.

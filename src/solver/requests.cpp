@@ -8,8 +8,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "base/agreed.hpp"
 #include "base/names.hpp"
+#include "base/together.hpp"
 #include "krilu/error.hpp"
 
 namespace krilu::solver {
@@ -74,12 +74,13 @@ bool begin_from(const exec::Host& host, std::size_t n, Norm norm, std::span<cons
                 const Counted& counted, Ranks* ranks) {
   const auto system = [&] { return fmt::format(fmt::runtime(counted.names), n); };
   double largest = 0, largest_guess = 0;
-  agreed(ranks, [&] {
+  const auto examine = [&] {
     if (b.size() != n) throw Error(fmt::format("the right-hand side has {} entries and {}", b.size(), system()));
     if (x.size() != n) throw Error(fmt::format("the initial guess has {} entries and {}", x.size(), system()));
     largest = largest_of(host, b, "the right-hand side", counted);
     largest_guess = largest_of(host, x, "the initial guess", counted);
-  });
+  };
+  ranks ? together(*ranks, examine) : examine();
   if (ranks) {
     const double mine[2] = {largest, largest_guess};
     std::vector<double> all(2 * std::size_t(ranks->size()));

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "base/agreed.hpp"
 #include "base/names.hpp"
+#include "base/together.hpp"
 #include "precond/registry.hpp"
 #include "precond/spec.hpp"
 #include "schedule/ordering.hpp"
@@ -123,7 +123,7 @@ struct Solver::Body {
   /// f() on every rank: what one of them cannot do, none does.
   template <class F>
   void agreed(F f) const {
-    krilu::agreed(ranks(), f);
+    ranks() ? together(*ranks(), f) : f();
   }
   void choose_device();
   solver::Facts in_all(solver::Facts facts);
@@ -350,6 +350,7 @@ void Solver::analyse(const CsrView& a) {
   const bool need_graph = s.plan.triangular ? !facts.symmetry.pattern || made_here : made_here && !s.on_gpu;
   const CsrMatrix graph = need_graph ? sparse::adjacency(a) : CsrMatrix{};
   s.agreed([&] { s.engine->analyse(a, need_graph ? graph.view() : a, s.plan); });
+  if (s.ranks()) s.engine->connect();
   if (s.plan.triangular) s.explanation.push_back(s.engine->shape());
   if (const std::string own = s.engine->preconditioner(); !own.empty()) {
     const bool parts_were_chosen = precond::sweeps_of(s.plan.precond) == precond::Sweeps::of_its_own &&

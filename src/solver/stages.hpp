@@ -275,7 +275,7 @@ krylov::Stage<Space, double>* Stages<Space, System>::next() {
   if (next_ != prepared_) prepare(next_);
   reached_ = next_++;
   const sparse::Rounding r = rounding(level.factors);
-  ex_.rehearse(rounded_ ? rounded_->trials_left() : M_->trials_left());
+  member_.rehearse(rounded_ ? rounded_->trials_left() : M_->trials_left());
   if (level.matrix != Format::fp64) {
     stage_ = std::make_unique<krylov::Refinement<Space, double, float>>(member_, policy_of(level), rows_, *low_,
                                                                         *product_, *rounded_, r.row, r.column);

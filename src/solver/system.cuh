@@ -49,6 +49,9 @@ class DeviceSystem {
 
   void copy_in(const exec::Array<T>& to, std::span<const double> from) const;
   void copy_out(std::span<double> to, const exec::Array<T>& from) const;
+  /// Where the caller's rows stand in the solver's order.
+  Buffer<Index> places(std::span<const Index> rows) const;
+
   /// The same between arrays of this GPU.
   void permute_in(double* to, const double* from) const;
   void permute_out(double* to, const double* from) const;

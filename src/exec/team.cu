@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <limits>
+
+#include "exec/cuda.cuh"
+#include "exec/team.cuh"
+
+namespace krilu::exec {
+
+namespace {
+
+/// What a rank says of its GPU.
+struct Card {
+  char host[64] = {};
+  long process = 0;
+  int device = 0;
+  void* memory = nullptr;  // null: it could not be had
+  bool has_handle = false;
+  cudaIpcMemHandle_t handle = {};
+};
+
+bool succeeded(cudaError_t status) {
+  if (status != cudaSuccess) cudaGetLastError();
+  return status == cudaSuccess;
+}
+
+/// The other's memory as this rank reaches it; null where it cannot.
+void* reach(const Card& own, const Card& other, std::vector<void*>& opened) {
+  if (!other.memory || std::strncmp(own.host, other.host, sizeof own.host) != 0) return nullptr;
+  if (own.process == other.process) {
+    if (own.device == other.device) return other.memory;
+    int possible = 0;
+    if (!succeeded(cudaDeviceCanAccessPeer(&possible, own.device, other.device)) || !possible) return nullptr;
+    const cudaError_t status = cudaDeviceEnablePeerAccess(other.device, 0);
+    if (status != cudaErrorPeerAccessAlreadyEnabled && !succeeded(status)) return nullptr;
+    cudaGetLastError();
+    return other.memory;
+  }
+  void* there = nullptr;
+  if (!other.has_handle || !succeeded(cudaIpcOpenMemHandle(&there, other.handle, cudaIpcMemLazyEnablePeerAccess)))
+    return nullptr;
+  opened.push_back(there);
+  return there;
+}
+
+constexpr std::size_t box_words =
+    std::size_t(2) * cuda::channels * cuda::most_peers * 2 * std::size_t(cuda::most_values);
+// In device memory of a rank's own: messages sent, and what was agreed. Beside its box: whether others gave up.
+constexpr std::size_t own_bytes = cuda::channels * sizeof(unsigned) + sizeof(int);
+
+}  // namespace
+
+PeerMemory::PeerMemory(int device, Ranks& ranks, std::size_t bytes) : of_(std::size_t(ranks.size())) {
+  Card own;
+  gethostname(own.host, sizeof own.host - 1);
+  own.process = long(getpid());
+  own.device = device;
+  if (ranks.size() <= cuda::most_peers && succeeded(cudaSetDevice(device)) && succeeded(cudaMalloc(&own_, bytes)) &&
+      succeeded(cudaMemset(own_, 0, bytes)) && succeeded(cudaDeviceSynchronize())) {
+    own.memory = own_;
+    own.has_handle = succeeded(cudaIpcGetMemHandle(&own.handle, own_));
+  }
+  std::vector<Card> all(of_.size());
+  ranks.all_gather(&own, sizeof own, all.data());
+  double unreached = 0;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    of_[r] = int(r) == ranks.rank() ? own_ : reach(own, all[r], opened_);
+    unreached += of_[r] == nullptr;
+  }
+  ranks.sum({&unreached, 1});
+  possible_ = unreached == 0;
+}
+
+PeerMemory::~PeerMemory() {
+  for (void* there : opened_) cudaIpcCloseMemHandle(there);
+  if (own_) cudaFree(own_);
+}
+
+DeviceTeam::DeviceTeam(std::shared_ptr<Ranks> ranks, std::int64_t rows, int device)
+    : ranks_(std::move(ranks)), rows_(rows), device_(device), exceptions_(std::uncaught_exceptions()) {
+  require_cuda(cudaSetDevice(device), "choosing the GPU");
+  require_cuda(cudaHostAlloc(&told_, sizeof *told_, cudaHostAllocMapped), "allocating pinned memory");
+  require_cuda(cudaMalloc(&own_, own_bytes), "allocating device memory");
+  require_cuda(cudaMemset(own_, 0, own_bytes), "clearing memory");
+  *told_ = 0;
+}
+
+DeviceTeam::~DeviceTeam() {
+  cudaSetDevice(device_);
+  if (connected() && std::uncaught_exceptions() > exceptions_) {
+    const int yes = 1;
+    for (int r = 0; r < post_.size; ++r)
+      if (r != post_.rank) cudaMemcpy(post_.box[r] + box_words, &yes, sizeof yes, cudaMemcpyDefault);
+  }
+  if (own_) cudaFree(own_);
+  if (told_) cudaFreeHost(told_);
+  if (staged_) cudaFreeHost(staged_);
+}
+
+std::size_t DeviceTeam::rows() const {
+  return std::size_t(std::min<std::int64_t>(rows_, std::numeric_limits<Index>::max()));
+}
+
+void DeviceTeam::connect() {
+  if (boxes_ || ranks_->size() == 1) return;
+  boxes_ = std::make_unique<PeerMemory>(device_, *ranks_, (box_words + 1) * sizeof(cuda::Word));
+  if (!boxes_->possible()) return;
+  post_.rank = ranks_->rank();
+  post_.size = ranks_->size();
+  for (int r = 0; r < post_.size; ++r) post_.box[r] = static_cast<cuda::Word*>(boxes_->of(r));
+  post_.sent = static_cast<unsigned*>(own_);
+  post_.agreed = reinterpret_cast<int*>(post_.sent + cuda::channels);
+  post_.given_up = reinterpret_cast<const int*>(post_.box[post_.rank] + box_words);
+  post_.told = told_;
+}
+
+void DeviceTeam::meet() const {
+  double nothing = 0;
+  ranks_->sum({&nothing, 1});
+}
+
+void DeviceTeam::sum(double* values, std::size_t count) {
+  buffer_.assign(values, values + count);
+  buffer_.push_back(post_.wish ? double(*static_cast<const volatile int*>(post_.wish) != 0) : 0.0);
+  ranks_->sum(buffer_);
+  std::copy_n(buffer_.begin(), count, values);
+  if (buffer_.back() != 0) *told_ = 1;
+}
+
+int* DeviceTeam::watch(int* mine, cudaStream_t stream) {
+  post_.wish = mine;
+  *told_ = 0;
+  if (!connected()) return told_;
+  require_cuda(cudaMemsetAsync(post_.agreed, 0, sizeof(int), stream), "clearing memory");
+  return post_.agreed;
+}
+
+double* DeviceTeam::staged(std::size_t values) {
+  if (staged_size_ < values) {
+    if (staged_) cudaFreeHost(staged_);
+    staged_ = nullptr;
+    require_cuda(cudaHostAlloc(&staged_, values * sizeof(double), cudaHostAllocMapped), "allocating pinned memory");
+    std::fill_n(staged_, values, 0.0);
+    staged_size_ = values;
+  }
+  return staged_;
+}
+
+}  // namespace krilu::exec

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPUs of one machine that work on one system, a rank each. They write into one another's memory from within kernels,
+// so that an iteration stays one graph a GPU: a sum over ranks is one trip, 0.7 us, where a collective call of a
+// library takes 18 us and ends the graph.
+//
+// A word of 8 bytes holds half a double and the number of the message, so that data are their own flag: no fence, and
+// no flag beside them. Words stand in two places in turn. Who writes a place anew knows that it has been read: the
+// message between came from somebody who had read it. Source of the word: the low-latency protocol of NCCL, as its
+// documentation describes it.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "krilu/ranks.hpp"
+#include "krilu/types.hpp"
+
+namespace krilu::exec {
+
+namespace cuda {
+
+constexpr int most_peers = 8;
+constexpr int channels = 64;      // sums at the same time: groups of columns
+constexpr int most_values = 17;   // in a sum of a channel: 8 columns of two sums, and the wish to stop
+using Word = unsigned long long;  // data in the lower half, the number of the message in the upper
+
+__device__ __forceinline__ void post_word(Word* to, unsigned data, unsigned number) {
+  const Word word = Word(number) << 32 | data;
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" : : "l"(to), "l"(word) : "memory");
+}
+/// Waits for the message. Where a rank has given up it waits no longer, and what it returns is of no use: the host finds
+/// out when it meets the others. Ends the kernel with an error after two minutes.
+__device__ __forceinline__ unsigned await_word(const Word* from, unsigned number, const int* given_up) {
+  constexpr int between = 1 << 10;
+  constexpr unsigned long long most_nanoseconds = 120000000000ull;
+  unsigned long long begun = 0;
+  for (int looks = 1;; ++looks) {
+    Word word;
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");
+    if (unsigned(word >> 32) == number) return unsigned(word);
+    if (looks % between == 0) {
+      unsigned long long now;
+      asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+      if (begun == 0) begun = now;
+      if (*static_cast<const volatile int*>(given_up)) return 0;
+      if (now - begun > most_nanoseconds) __trap();
+    }
+  }
+}
+
+/// What a kernel knows of the team.
+struct Post {
+  int rank = 0, size = 1;
+  Word* box[most_peers] = {};     // of each rank, on its GPU: [2][channels][most_peers][2 most_values]
+  unsigned* sent = nullptr;       // [channels], here: messages so far
+  const int* given_up = nullptr;  // here, written by others
+  const int* wish = nullptr;      // this rank's host wants to stop
+  int* agreed = nullptr;          // here: somebody does
+  int* told = nullptr;            // the same for the host
+
+  __device__ __forceinline__ Word* place(int whose, unsigned number, int channel, int from) const {
+    return box[whose] + ((std::size_t(number & 1) * channels + channel) * most_peers + from) * 2 * most_values;
+  }
+};
+
+/// In the first warp of one block: sum[k] of thread 0 becomes that over all ranks, added in their order.
+template <class T, int N>
+__device__ void sum_over_ranks(const Post& post, int channel, T (&sum)[N]) {
+  constexpr int M = N + 1, W = 2 * M;  // the wish to stop travels along
+  static_assert(M <= most_values);
+  __shared__ double mine[M];
+  __shared__ unsigned got[most_peers][W];
+  const int lane = int(threadIdx.x);
+  const unsigned number = post.sent[channel] + 1;
+  if (lane == 0) {
+    for (int k = 0; k < N; ++k) mine[k] = double(sum[k]);
+    // The host's memory is far: one look in four.
+    mine[N] = number % 4 == 0 && post.wish ? double(*static_cast<const volatile int*>(post.wish)) : 0.0;
+  }
+  __syncwarp();
+  for (int i = lane; i < W * post.size; i += 32) {
+    const int to = i / W, w = i % W;
+    const auto bits = static_cast<unsigned long long>(__double_as_longlong(mine[w / 2]));
+    if (to != post.rank)
+      post_word(post.place(to, number, channel, post.rank) + w, unsigned(bits >> 32 * (w % 2)), number);
+  }
+  for (int i = lane; i < W * post.size; i += 32) {
+    const int from = i / W, w = i % W;
+    if (from != post.rank)
+      got[from][w] = await_word(post.place(post.rank, number, channel, from) + w, number, post.given_up);
+  }
+  __syncwarp();
+  if (lane != 0) return;
+  double total[M] = {};
+  for (int r = 0; r < post.size; ++r)
+    for (int k = 0; k < M; ++k)
+      total[k] += r == post.rank ? mine[k] : __hiloint2double(int(got[r][2 * k + 1]), int(got[r][2 * k]));
+  for (int k = 0; k < N; ++k) sum[k] = T(total[k]);
+  if (total[N] != 0) {
+    *post.agreed = 1;
+    *static_cast<volatile int*>(post.told) = 1;
+  }
+  post.sent[channel] = number;
+}
+
+}  // namespace cuda
+
+/// Memory of one size on the GPUs of all ranks, which every rank may write: by peer access within a process, by handles
+/// between the processes of a machine. It begins as zeros.
+class PeerMemory {
+ public:
+  /// Collective. What is not possible on one rank is so on none. Throws nothing that the others would not.
+  PeerMemory(int device, Ranks& ranks, std::size_t bytes);
+  ~PeerMemory();
+  PeerMemory(const PeerMemory&) = delete;
+  PeerMemory& operator=(const PeerMemory&) = delete;
+  bool possible() const { return possible_; }
+  void* of(int rank) const { return of_[std::size_t(rank)]; }
+
+ private:
+  std::vector<void*> of_, opened_;
+  void* own_ = nullptr;
+  bool possible_ = false;
+};
+
+/// A GPU's place in a team.
+class DeviceTeam {
+ public:
+  DeviceTeam(std::shared_ptr<Ranks> ranks, std::int64_t rows, int device);
+  /// Where an exception passes through, the others are told to give up.
+  ~DeviceTeam();
+
+  /// Collective: opens the others' memory. Without it, and where that is not possible, sums go through the host.
+  void connect();
+  bool connected() const { return post_.size > 1; }
+  void disconnect() { post_.size = 1; }
+  const int* given_up() const { return post_.given_up; }
+  const cuda::Post& post() const { return post_; }
+  Ranks& ranks() const { return *ranks_; }
+  std::size_t rows() const;
+  std::size_t even_share() const { return (rows() + std::size_t(ranks_->size()) - 1) / std::size_t(ranks_->size()); }
+  /// All ranks have come here. What one of them asks of the driver may wait for kernels that wait for another rank.
+  void meet() const;
+  /// values over all ranks, by the host.
+  void sum(double* values, std::size_t count);
+  int* watch(int* mine, cudaStream_t stream);
+  bool wished() const { return *told_ != 0; }
+  /// Pinned memory for sums that go through the host.
+  double* staged(std::size_t values);
+
+ private:
+  std::shared_ptr<Ranks> ranks_;
+  std::int64_t rows_;
+  int device_;
+  int exceptions_;
+  std::unique_ptr<PeerMemory> boxes_;
+  cuda::Post post_;
+  void* own_ = nullptr;  // device memory of what post_ points to here
+  int* told_ = nullptr;  // pinned
+  std::vector<double> buffer_;
+  double* staged_ = nullptr;
+  std::size_t staged_size_ = 0;
+};
+
+}  // namespace krilu::exec

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Links on a GPU. Where the GPUs of all ranks reach one another's memory, a kernel writes each entry that others need
+// into their memory as words that are their own flags (exec/team.cuh), and another adds B x' as they come in: two
+// launches a product, no copy, no host. Elsewhere the boundary goes through the host.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "exec/cuda.cuh"
+#include "solver/links.hpp"
+#include "sparse/halo_plan.hpp"
+
+namespace krilu::solver {
+
+class DeviceLinks final : public Links<exec::Cuda> {
+ public:
+  /// rows: those of the coupling, in the solver's order. `planned` has a plan where the coupling does, its rows in the
+  /// solver's order; no rows and no neighbours elsewhere.
+  DeviceLinks(exec::Cuda space, std::shared_ptr<Ranks> ranks, std::shared_ptr<Coupling> coupling,
+              const Buffer<Index>& rows, sparse::HaloPlan planned);
+  bool connect(const exec::Cuda& member) override;
+  void take_values() override;
+  void start(const double* x, const double* C) override { send(x, C); }
+  void start(const float* x, const double* C) override { send(x, C); }
+  void finish(double* y, const double* R, int sign) override { receive(y, R, sign); }
+  void finish(float* y, const double* R, int sign) override { receive(y, R, sign); }
+  std::size_t bytes() const override;
+
+ private:
+  template <class T>
+  void send(const T* x, const double* C);
+  template <class T>
+  void receive(T* y, const double* R, int sign);
+
+  exec::Cuda ex_;
+  std::shared_ptr<Ranks> ranks_;
+  std::shared_ptr<Coupling> coupling_;
+  const sparse::PlannedCoupling* planned_;
+  sparse::HaloPlan plan_;  // columns and values are on the GPU
+
+  // Through the host.
+  exec::Array<Index> rows_;
+  exec::Array<double> sent_, got_;  // seen from both sides
+
+  // From GPU to GPU.
+  std::unique_ptr<exec::PeerMemory> words_;
+  const int* given_up_ = nullptr;
+  exec::Array<Index> send_rows_, b_rows_, b_columns_;
+  exec::Array<Offset> b_offsets_;
+  exec::Array<double> b_values_;
+  exec::Array<unsigned> numbers_;  // messages so far, and blocks that have arrived
+  Index most_sends_ = 0;           // to one neighbour
+  std::vector<Index> slots_;       // of each rank
+};
+
+template <class System>
+std::unique_ptr<Links<exec::Cuda>> make_links(const exec::Cuda& space, const Team& team, const System& system) {
+  sparse::HaloPlan plan;
+  if (const auto* planned = dynamic_cast<const sparse::PlannedCoupling*>(team.coupling.get())) {
+    plan = planned->plan();
+    plan.send_rows = system.places(plan.send_rows);
+    plan.rows = system.places(plan.rows);
+  }
+  return std::make_unique<DeviceLinks>(space, team.ranks, team.coupling, system.places(team.coupling->rows()),
+                                       std::move(plan));
+}
+
+}  // namespace krilu::solver

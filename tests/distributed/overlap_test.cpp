@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows with layers of neighbours' rows beside: which rows, numbering, entries and exchange, against the same found in
+// the whole matrix.
+#include "distributed/overlap.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/random.hpp"
+#include "distributed/rows.hpp"
+#include "support/refusal.hpp"
+
+namespace krilu::distributed {
+namespace {
+
+using namespace krilu::test;
+
+std::vector<GpuCase> matrices() {
+  std::vector<GpuCase> all = small_cases();
+  all.push_back({"gen:poisson2d:30x25", generate("gen:poisson2d:30x25")});
+  all.push_back({"no rows", from_rows({}), false});
+  return all;
+}
+
+/// The rows beside a range within `depth` layers of A + A^T, by breadth-first search in the whole matrix.
+std::vector<std::int64_t> beside_of(const CsrMatrix& a, std::int64_t first, std::int64_t end, int depth) {
+  std::vector<std::set<Index>> near(std::size_t(a.rows));
+  for (Index i = 0; i < a.rows; ++i)
+    for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k) {
+      near[std::size_t(i)].insert(a.columns[std::size_t(k)]);
+      near[std::size_t(a.columns[std::size_t(k)])].insert(i);
+    }
+  std::set<std::int64_t> reached;
+  for (std::int64_t i = first; i < end; ++i) reached.insert(i);
+  for (int d = 0; d < depth; ++d) {
+    std::set<std::int64_t> more = reached;
+    for (const std::int64_t i : reached) more.insert(near[std::size_t(i)].begin(), near[std::size_t(i)].end());
+    reached = std::move(more);
+  }
+  std::erase_if(reached, [&](std::int64_t i) { return i >= first && i < end; });
+  return {reached.begin(), reached.end()};
+}
+
+TEST(Overlap, IsTheSubmatrixOfTheRowsWithinSoManyLayers) {
+  for (const auto& [name, a, unused] : matrices()) {
+    const std::vector<double> x = random_values(std::size_t(a.rows), 461);
+    for (const Starts& starts : cuts(a.rows)) {
+      for (const int depth : {0, 1, 2, 5}) {
+        SCOPED_TRACE(name + ", " + text_of(starts) + ", depth " + std::to_string(depth));
+        run_ranks(ranks_of(starts), [&](auto c) {
+          const RowsMatrix mine = rows_of(a, starts, c->rank());
+          Overlap o(c, mine, ranges_of(starts), depth);
+          const std::vector<std::int64_t> beside = beside_of(a, mine.first, mine.first + mine.count, depth);
+          ASSERT_EQ(o.plan().slot_rows, beside);
+          ASSERT_EQ(o.own(), mine.count);
+          const CsrMatrix& m = o.matrix();
+          ASSERT_EQ(m.rows, mine.count + Index(beside.size()));
+          require_valid(m.view());
+          std::map<std::int64_t, Index> local;
+          for (Index i = 0; i < mine.count; ++i) local[mine.first + i] = i;
+          for (std::size_t k = 0; k < beside.size(); ++k) local[beside[k]] = mine.count + Index(k);
+          for (const auto& [row, i] : local) {
+            std::map<Index, double> expected;
+            for (Offset k = a.offsets[std::size_t(row)]; k < a.offsets[std::size_t(row) + 1]; ++k)
+              if (local.count(a.columns[std::size_t(k)]))
+                expected[local[a.columns[std::size_t(k)]]] = a.values[std::size_t(k)];
+            std::map<Index, double> got;
+            for (Offset k = m.offsets[std::size_t(i)]; k < m.offsets[std::size_t(i) + 1]; ++k)
+              got[m.columns[std::size_t(k)]] = m.values[std::size_t(k)];
+            ASSERT_EQ(got, expected) << "row " << row;
+          }
+          o.start(part_of(x, starts, c->rank()).data());
+          const double* r = o.finish();
+          for (std::size_t k = 0; k < beside.size(); ++k) ASSERT_EQ(r[k], x[std::size_t(beside[k])]);
+        });
+      }
+    }
+  }
+}
+
+TEST(Overlap, NewValuesOfTheSamePatternNeedNoAnalysis) {
+  for (const auto& [name, a, unused] : matrices()) {
+    CsrMatrix b = a;
+    for (std::size_t k = 0; k < b.values.size(); ++k) b.values[k] = unit_random(k) - 0.5;
+    for (const Starts& starts : cuts(a.rows)) {
+      SCOPED_TRACE(name + ", " + text_of(starts));
+      run_ranks(ranks_of(starts), [&](auto c) {
+        Overlap o(c, rows_of(a, starts, c->rank()), ranges_of(starts), 2);
+        const Overlap other(c, rows_of(b, starts, c->rank()), ranges_of(starts), 2);
+        CsrMatrix m = o.take_matrix();
+        o.refresh(rows_of(b, starts, c->rank()), m.values.data());
+        EXPECT_EQ(m.columns, other.matrix().columns);
+        EXPECT_EQ(m.values, other.matrix().values);
+      });
+    }
+  }
+}
+
+TEST(Overlap, WhatDoesNotFitIsRefusedOnAllRanks) {
+  const CsrMatrix a = generate("gen:poisson2d:10x9");
+  const Starts starts{0, 30, 60, 90};
+  run_ranks(3, [&](auto c) {
+    RowsMatrix mine = rows_of(a, starts, c->rank());
+    expect_words(refusal([&] { Overlap(c, mine, ranges_of(starts), -1); }), {"-1 layers"});
+    expect_words(refusal([&] { Overlap(c, mine, ranges_of(starts), c->rank() == 2 ? 1 : 2); }), {"depth", "rank 2"});
+    Overlap o(c, mine, ranges_of(starts), 1);
+    Buffer<double> values(o.matrix().values);
+    if (c->rank() == 1) mine.offsets.back() -= 1;
+    expect_words(refusal([&] { o.refresh(mine, values.data()); }), {"rank 1 of 3", "another pattern"});
+  });
+}
+
+}  // namespace
+}  // namespace krilu::distributed
