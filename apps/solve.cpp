@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // krilu solve: one system, its table, its residual curve, its answer.
+#include "solve.hpp"
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -9,19 +11,11 @@
 #include "io/plot.hpp"
 #include "io/report.hpp"
 #include "krilu/version.hpp"
-#include "system.hpp"
 #include "terminal.hpp"
 
 namespace krilu::app {
 
 namespace {
-
-struct SolveOptions {
-  SystemOptions system;
-  Options solver;
-  std::string output, json, plot;
-  bool explain = false, quiet = false;
-};
 
 io::Curve residual_curve(const Result& r, std::string label) {
   io::Curve curve{std::move(label), {}};
@@ -64,8 +58,7 @@ std::string status_sentence(const Result& r, const Options& asked) {
   return "";
 }
 
-void print_system(const System& s) {
-  const auto& facts = s.facts;
+void print_system(const io::SystemFacts& facts) {
   fmt::print("{}  {}\n\n", bold(fmt::format("krilu {}", version)), facts.name);
   print_row("matrix", fmt::format("{} rows, {} nonzeros ({:.1f} a row), {}", io::thousands(facts.rows),
                                   io::thousands(facts.nnz), facts.rows ? double(facts.nnz) / facts.rows : 0.0,
@@ -79,15 +72,30 @@ void print_system(const System& s) {
 int explain(const System& s, const SolveOptions& o, Solver& solver) {
   solver.analyse(s.a);
   if (o.quiet) return 0;
-  print_system(s);
+  print_system(s.facts);
   bool first = true;
   for (const std::string& line : solver.explanation()) print_row(std::exchange(first, false) ? "choice" : "", line);
   return 0;
 }
 
-void print_table(const System& s, const SolveOptions& o, const Result& r) {
-  const auto& facts = s.facts;
-  print_system(s);
+/// What each rank had, did and waited for.
+void print_ranks(const std::vector<RankCost>& ranks) {
+  if (ranks.empty()) return;
+  fmt::print("\n  {:<6}{:>12}{:>14}{:>10}{:>10}{:>10}{:>10}{:>12}\n", "rank", "rows", "nonzeros", "halo", "sent MB",
+             "solve s", "sums s", "exchange s");
+  for (std::size_t k = 0; k < ranks.size(); ++k) {
+    const RankCost& c = ranks[k];
+    fmt::print("  {:<6}{:>12}{:>14}{:>10}{:>10.1f}{:>10.3f}{:>10.3f}{:>12.3f}\n", k, io::thousands(c.rows),
+               io::thousands(c.nonzeros), io::thousands(c.halo), 1e-6 * double(c.bytes), c.seconds, c.seconds_in_sums,
+               c.seconds_in_exchanges);
+  }
+  fmt::print("\n");
+}
+
+void print_table(const SolveOptions& o, const Answer& answer) {
+  const io::SystemFacts& facts = answer.facts;
+  const Result& r = answer.result;
+  print_system(facts);
   print_row("method", fmt::format("{} with {}, {} ordering{}", r.solver, r.precond, r.ordering,
                                   r.scaling == "none" ? "" : ", scaling " + r.scaling));
   if (r.outer_iterations > 0)
@@ -121,15 +129,17 @@ void print_table(const System& s, const SolveOptions& o, const Result& r) {
   part("factor", r.seconds.factor);
   part("solve", r.seconds.solve,
        r.iterations ? fmt::format("  {:.3f} ms an iteration", 1e3 * r.seconds.solve / r.iterations) : "");
-  fmt::print("\n");
-  print_row("memory", fmt::format("{} in the solver, {} in the matrix", io::megabytes(r.bytes),
-                                  io::megabytes(facts.matrix_bytes)));
+  print_ranks(answer.ranks);
+  if (answer.ranks.empty()) fmt::print("\n");
+  print_row("memory", fmt::format("{} in the solver, {} in the matrix{}", io::megabytes(r.bytes),
+                                  io::megabytes(facts.matrix_bytes), answer.ranks.empty() ? "" : ", on rank 0"));
   for (const std::string& note : facts.notes) print_row("note", note);
   for (const std::string& note : r.notes) print_row("note", note);
 }
 
 int run(const SolveOptions& o) {
   if (!o.plot.empty()) io::require_drawable(o.plot);
+  if (wants_ranks(o)) return run_over_ranks(o);
   Solver solver(o.solver);  // refuses bad names before any work
   System s = load_system(o.system, o.solver.threads, !o.quiet);
   if (o.explain) return explain(s, o, solver);
@@ -144,8 +154,15 @@ int run(const SolveOptions& o) {
     const ProgressLine progress(monitor, "solving", !o.quiet);
     r = solver.solve(s.b, s.x, &monitor);
   }
+  return report(o, {std::move(s.facts), std::move(s.x), std::move(r), {}});
+}
+
+}  // namespace
+
+int report(const SolveOptions& o, const Answer& answer) {
+  const Result& r = answer.result;
   const bool table_to_stderr = o.json == "-";
-  if (!o.quiet && !table_to_stderr) print_table(s, o, r);
+  if (!o.quiet && !table_to_stderr) print_table(o, answer);
 
   // What was asked for as files. One that fails does not take the others with it.
   std::string trouble;
@@ -158,11 +175,11 @@ int run(const SolveOptions& o) {
       trouble += (trouble.empty() ? "" : "\nkrilu: ") + std::string(e.what());
     }
   };
-  attempt(o.output, "solution", [&] { write_vector(o.output, s.x); });
-  attempt(o.json, "report", [&] { io::write_json(o.json, io::to_json(r, s.facts, o.solver)); });
+  attempt(o.output, "solution", [&] { write_vector(o.output, answer.x); });
+  attempt(o.json, "report", [&] { io::write_json(o.json, io::to_json(r, answer.facts, o.solver, answer.ranks)); });
   attempt(o.plot, "picture", [&] {
     io::Picture p;
-    p.title = s.facts.name + ", " + r.solver + " with " + r.precond;
+    p.title = answer.facts.name + ", " + r.solver + " with " + r.precond;
     p.x_label = "iterations";
     p.y_label = o.solver.norm == Norm::openfoam ? "OpenFOAM residual" : "||b - A x|| / ||b||";
     p.log_y = true;
@@ -176,8 +193,6 @@ int run(const SolveOptions& o) {
   return exit_status(r.status);
 }
 
-}  // namespace
-
 Run add_solve(CLI::App& app) {
   CLI::App& command = *app.add_subcommand("solve", "Solve A x = b and show how it converged");
   auto o = std::make_shared<SolveOptions>();
@@ -189,6 +204,13 @@ Run add_solve(CLI::App& app) {
           "auto, none, jacobi, dilu, dic, ilu0, ic0, iluk[:LEVEL], ilut[:MOST,TOLERANCE], "
           "block-ilu[:PARTS[,LOCAL]], ras[:PARTS[,OVERLAP[,LOCAL]]]; LOCAL is dilu, ilu0, iluk.. or ilut..; lu, "
           "a direct factorisation refined by gmres")
+      ->capture_default_str();
+  command.add_option("--ranks", o->ranks,
+                     "Ranks in this process, a thread or, with --device cuda:0-3, a GPU each; mpirun starts ranks as "
+                     "processes [1]");
+  command
+      .add_option("--partition", o->partition,
+                  "Rows of the ranks: blocks (consecutive rows), metis, or auto (blocks, unless they cut too much)")
       ->capture_default_str();
   command.add_option("-o,--output", o->output, "Write the solution here, a Matrix Market array");
   command.add_option("--json", o->json, "Write the whole report here as JSON (- for standard output)");

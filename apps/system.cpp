@@ -40,14 +40,31 @@ std::string neighbouring_rhs(const std::string& matrix) {
   return "";
 }
 
-std::vector<double> load_vector(const std::string& path, Index rows, const char* what, int threads) {
-  std::vector<double> v = read_vector(path, threads);
-  if (v.size() != std::size_t(rows))
-    throw Error(fmt::format("{}: the {} has {} entries and the matrix {} rows", path, what, v.size(), rows));
-  return v;
+}  // namespace
+
+std::string right_hand_side_of(const SystemOptions& o) {
+  std::string rhs = o.rhs;
+  if (rhs.empty() && !is_generator(o.matrix)) rhs = neighbouring_rhs(o.matrix);
+  return rhs.empty() ? "random:1" : rhs;
 }
 
-}  // namespace
+std::vector<double> part_of_file(const std::string& path, std::int64_t rows, std::size_t first, std::size_t count,
+                                 const char* what, int threads) {
+  std::vector<double> v = read_vector(path, threads);
+  if (std::int64_t(v.size()) != rows)
+    throw Error(fmt::format("{}: the {} has {} entries and the matrix {} rows", path, what, v.size(), rows));
+  if (count == v.size()) return v;
+  return {v.begin() + std::ptrdiff_t(first), v.begin() + std::ptrdiff_t(first + count)};
+}
+
+std::vector<double> make_right_hand_side(const std::string& name, std::int64_t rows, std::size_t first,
+                                         std::size_t count, int threads) {
+  std::uint64_t seed = 0;
+  if (name == "ones") return std::vector<double>(count, 1.0);
+  if (has_seed(name, "random", seed)) return random_vector(count, seed + first, -1, 1);
+  if (has_seed(name, "uniform01", seed)) return random_vector(count, seed + first, 0, 1);
+  return part_of_file(name, rows, first, count, "right-hand side", threads);
+}
 
 void add_system_options(CLI::App& command, SystemOptions& o) {
   command
@@ -106,7 +123,9 @@ void add_solver_options(CLI::App& command, Options& o) {
       .add_option("--scaling", o.scaling,
                   "Of what ilu0, iluk and ilut factor: none, rows, both, matching (rows permuted for a large diagonal)")
       ->capture_default_str();
-  command.add_option("--device", o.device, "auto (a GPU where there is one), host, cuda[:N], emulated")
+  command
+      .add_option("--device", o.device,
+                  "auto (a GPU where there is one), host, cuda[:N], cuda:0-3 (a rank each), emulated")
       ->capture_default_str();
   command.add_option("--threads", o.threads, "Threads [all]");
 }
@@ -139,21 +158,11 @@ System load_system(const SystemOptions& o, int threads, bool show_steps) {
   s.facts.pattern_symmetric = symmetry.pattern;
   s.facts.matrix_bytes = s.a.bytes();
 
-  std::string rhs = o.rhs;
-  if (rhs.empty() && !is_generator(o.matrix)) rhs = neighbouring_rhs(o.matrix);
-  if (rhs.empty()) rhs = "random:1";
+  const std::string rhs = right_hand_side_of(o);
   s.facts.rhs = std::filesystem::exists(rhs) ? std::filesystem::path(rhs).filename().string() : rhs;
   const auto n = std::size_t(s.a.rows);
-  std::uint64_t seed = 0;
-  if (rhs == "ones")
-    s.b.assign(n, 1.0);
-  else if (has_seed(rhs, "random", seed))
-    s.b = random_vector(n, seed, -1, 1);
-  else if (has_seed(rhs, "uniform01", seed))
-    s.b = random_vector(n, seed, 0, 1);
-  else
-    s.b = load_vector(rhs, s.a.rows, "right-hand side", threads);
-  s.x = o.x0.empty() ? std::vector<double>(n, 0.0) : load_vector(o.x0, s.a.rows, "initial guess", threads);
+  s.b = make_right_hand_side(rhs, s.a.rows, 0, n, threads);
+  s.x = o.x0.empty() ? std::vector<double>(n, 0.0) : part_of_file(o.x0, s.a.rows, 0, n, "initial guess", threads);
   s.facts.read_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return s;
 }

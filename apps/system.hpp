@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,15 @@ struct System {
 void add_system_options(CLI::App& command, SystemOptions& options);
 /// All of Options but the preconditioner, which `solve` takes one of and `compare` several.
 void add_solver_options(CLI::App& command, Options& options);
+
+/// The right-hand side's name: what was asked for, the file beside the matrix, or random:1.
+std::string right_hand_side_of(const SystemOptions& options);
+/// Entries first .. first + count - 1 of that right-hand side, `rows` in all; of a vector in a file. Throw
+/// krilu::Error.
+std::vector<double> make_right_hand_side(const std::string& name, std::int64_t rows, std::size_t first,
+                                         std::size_t count, int threads);
+std::vector<double> part_of_file(const std::string& path, std::int64_t rows, std::size_t first, std::size_t count,
+                                 const char* what, int threads);
 
 /// Reads or generates what the options name. Throws krilu::Error.
 System load_system(const SystemOptions& options, int threads, bool show_steps);

@@ -17,6 +17,7 @@
 #include "base/random.hpp"
 #include "exec/host.hpp"
 #include "io/fem_flow.hpp"
+#include "io/generate_rows.hpp"
 #include "io/spe10.hpp"
 #include "io/spe10_two_phase.hpp"
 #include "krilu/error.hpp"
@@ -89,42 +90,51 @@ std::vector<std::string> generator_names() {
   return names;
 }
 
-CsrMatrix build(const Stencil& s, std::array<std::int64_t, 3> size, std::uint64_t seed) {
-  const auto [nx, ny, nz] = size;
-  const std::int64_t n = nx * ny * nz;
-  CsrMatrix a;
-  a.rows = a.cols = Index(n);
-  a.offsets.resize(std::size_t(n) + 1);
+/// A stencil on a lattice.
+struct Lattice {
+  const Stencil* stencil = nullptr;
+  std::array<std::int64_t, 3> size{1, 1, 1};
+  std::uint64_t seed = 1;
+  std::int64_t rows() const { return size[0] * size[1] * size[2]; }
+};
+
+/// Rows first .. first + count - 1. Columns are 32 bits wide, or 64.
+template <class Column>
+void build(const Lattice& lattice, std::int64_t first, Index count, Buffer<Offset>& offsets, Buffer<Column>& columns,
+           Buffer<double>& values) {
+  const Stencil& s = *lattice.stencil;
+  const auto [nx, ny, nz] = lattice.size;
+  offsets.resize(std::size_t(count) + 1);
   const exec::Host host;
   const auto for_rows = [&](auto f) {
-    host.for_each_range(std::size_t(n), [&](Index begin, Index end) {
-      for (Index r = begin; r < end; ++r) {
-        const std::int64_t i = r % nx, j = r / nx % ny, k = r / (nx * ny);
+    host.for_each_range(std::size_t(count), [&](Index begin, Index end) {
+      for (Index local = begin; local < end; ++local) {
+        const std::int64_t r = first + local, i = r % nx, j = r / nx % ny, k = r / (nx * ny);
         const auto inside = [&](const Neighbour& b) {
           return i + b.di >= 0 && i + b.di < nx && j + b.dj >= 0 && j + b.dj < ny && k + b.dk >= 0 && k + b.dk < nz;
         };
-        f(r, inside);
+        f(local, r, inside);
       }
     });
   };
-  a.offsets[0] = 0;
-  for_rows([&](Index r, auto inside) {
+  offsets[0] = 0;
+  for_rows([&](Index local, std::int64_t, auto inside) {
     Offset length = 1;
     for (const Neighbour& b : s.neighbours) length += inside(b);
-    a.offsets[std::size_t(r) + 1] = length;
+    offsets[std::size_t(local) + 1] = length;
   });
   std::int64_t nnz = 0;
-  for (std::size_t r = 1; r <= std::size_t(n); ++r) {
-    nnz += a.offsets[r];
+  for (std::size_t r = 1; r <= std::size_t(count); ++r) {
+    nnz += offsets[r];
     if (nnz > std::numeric_limits<Offset>::max())
       throw Error(fmt::format("gen:{}: this size has 2^31 nonzeros or more, too many for one matrix", s.name));
-    a.offsets[r] = Offset(nnz);
+    offsets[r] = Offset(nnz);
   }
-  a.columns.resize(std::size_t(nnz));
-  a.values.resize(std::size_t(nnz));
-  for_rows([&](Index r, auto inside) {
-    const double w = s.random_factor ? 0.8 + 0.4 * unit_random(seed + std::uint64_t(r)) : 1.0;
-    auto at = std::size_t(a.offsets[std::size_t(r)]);
+  columns.resize(std::size_t(nnz));
+  values.resize(std::size_t(nnz));
+  for_rows([&](Index local, std::int64_t r, auto inside) {
+    const double w = s.random_factor ? 0.8 + 0.4 * unit_random(lattice.seed + std::uint64_t(r)) : 1.0;
+    auto at = std::size_t(offsets[std::size_t(local)]);
     std::size_t diagonal = 0;
     bool placed = false;
     double sum = 0;
@@ -135,63 +145,102 @@ CsrMatrix build(const Stencil& s, std::array<std::int64_t, 3> size, std::uint64_
         placed = true;
       }
       if (!inside(b)) continue;
-      a.columns[at] = Index(r + step);
-      a.values[at++] = -b.weight * w;
+      columns[at] = Column(r + step);
+      values[at++] = -b.weight * w;
       sum += b.weight * w;
     }
     if (!placed) diagonal = at;
-    a.columns[diagonal] = r;
-    a.values[diagonal] = s.diagonal != 0 ? s.diagonal : sum + s.excess;
+    columns[diagonal] = Column(r);
+    values[diagonal] = s.diagonal != 0 ? s.diagonal : sum + s.excess;
   });
-  return a;
 }
+
+/// A generator's text in words; `stencil` is null where the generator is none.
+struct Request {
+  std::string_view name, arguments;
+  Lattice lattice;
+};
+
+Error usage(const std::string& text, const std::string& why) {
+  return Error(
+      fmt::format("'{}': {}. A generator is gen:NAME:SIZE[:SEED], such as gen:convdiff3d:148x148x58, or "
+                  "gen:spe10:KX,KZ or gen:spe10-2p:KX,KZ; NAME is one of {}",
+                  text, why, fmt::join(generator_names(), ", ")));
+}
+
+/// `most` bounds the number of rows.
+Request parse_request(const std::string& text, std::int64_t most) {
+  if (!is_generator(text)) throw usage(text, "not a generator");
+  const std::string_view body = std::string_view(text).substr(prefix.size());
+  const auto parts = split(body, ':');
+  Request request{parts[0], body.substr(std::min(body.size(), parts[0].size() + 1)), {}};
+  if (parts[0] == fem_flow || parts[0] == spe10 || parts[0] == spe10_two_phase) return request;
+  Lattice& l = request.lattice;
+  for (const Stencil& s : stencils())
+    if (parts[0] == s.name) l.stencil = &s;
+  if (!l.stencil) {
+    const std::string near = nearest_name(std::string(parts[0]), generator_names());
+    throw usage(text, "unknown generator" + (near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near)));
+  }
+  if (parts.size() < 2 || parts.size() > 3) throw usage(text, "needs a size, and perhaps a seed");
+  const auto sizes = split(parts[1], 'x');
+  if (int(sizes.size()) != l.stencil->dimensions)
+    throw usage(text, fmt::format("SIZE has {} numbers", l.stencil->dimensions));
+  std::int64_t rows = 1;
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    if (!parse(sizes[d], l.size[d]) || l.size[d] < 1 || l.size[d] > std::numeric_limits<Index>::max())
+      throw usage(text, "each number of SIZE is a whole number from 1");
+    if (rows > most / l.size[d])
+      throw usage(text, most < std::numeric_limits<Index>::max() ? "this size has 2^31 rows or more"
+                                                                 : "this size has 2^60 rows or more");
+    rows *= l.size[d];
+  }
+  if (parts.size() == 3 && !parse(parts[2], l.seed)) throw usage(text, "SEED is a whole number from 0");
+  return request;
+}
+
+constexpr std::int64_t most_rows = std::numeric_limits<Index>::max() - 1;
+constexpr std::int64_t most_rows_in_parts = (std::int64_t(1) << 60) - 1;
 
 }  // namespace
 
 bool is_generator(std::string_view text) { return text.starts_with(prefix); }
 
 CsrMatrix generate(const std::string& text) {
-  const auto usage = [&](const std::string& why) {
-    return Error(
-        fmt::format("'{}': {}. A generator is gen:NAME:SIZE[:SEED], such as gen:convdiff3d:148x148x58, or "
-                    "gen:spe10:KX,KZ or gen:spe10-2p:KX,KZ; NAME is one of {}",
-                    text, why, fmt::join(generator_names(), ", ")));
-  };
-  if (!is_generator(text)) throw usage("not a generator");
-  const std::string_view body = std::string_view(text).substr(prefix.size());
-  const auto parts = split(body, ':');
-  const std::string_view arguments = body.substr(std::min(body.size(), parts[0].size() + 1));
-  if (parts[0] == fem_flow) return io::fem_flow_matrix(io::parse_fem_flow(arguments));
-  if (parts[0] == spe10 || parts[0] == spe10_two_phase) {
+  const Request request = parse_request(text, most_rows);
+  if (request.name == fem_flow) return io::fem_flow_matrix(io::parse_fem_flow(request.arguments));
+  if (!request.lattice.stencil) {
     // File names may hold colons, and so only the comma divides them.
-    const auto files = split(arguments, ',');
+    const auto files = split(request.arguments, ',');
     if (files.size() != 2 || files[0].empty() || files[1].empty())
-      throw usage("needs the files of Kx and Kz with one comma between them and none in their names");
+      throw usage(text, "needs the files of Kx and Kz with one comma between them and none in their names");
     const io::Spe10Grid grid = io::read_spe10(std::string(files[0]), std::string(files[1]));
-    if (parts[0] == spe10) return io::spe10_matrix(grid);
+    if (request.name == spe10) return io::spe10_matrix(grid);
     return io::spe10_two_phase_matrix(grid, io::spe10_two_phase_start(grid.cells));
   }
-  const Stencil* stencil = nullptr;
-  for (const Stencil& s : stencils())
-    if (parts[0] == s.name) stencil = &s;
-  if (!stencil) {
-    const std::string near = nearest_name(std::string(parts[0]), generator_names());
-    throw usage("unknown generator" + (near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near)));
-  }
-  if (parts.size() < 2 || parts.size() > 3) throw usage("needs a size, and perhaps a seed");
-  const auto sizes = split(parts[1], 'x');
-  if (int(sizes.size()) != stencil->dimensions) throw usage(fmt::format("SIZE has {} numbers", stencil->dimensions));
-  std::array<std::int64_t, 3> size{1, 1, 1};
-  std::int64_t rows = 1;
-  for (std::size_t d = 0; d < sizes.size(); ++d) {
-    if (!parse(sizes[d], size[d]) || size[d] < 1 || size[d] > std::numeric_limits<Index>::max())
-      throw usage("each number of SIZE is a whole number from 1");
-    rows *= size[d];
-    if (rows > std::numeric_limits<Index>::max() - 1) throw usage("this size has 2^31 rows or more");
-  }
-  std::uint64_t seed = 1;
-  if (parts.size() == 3 && !parse(parts[2], seed)) throw usage("SEED is a whole number from 0");
-  return build(*stencil, size, seed);
+  CsrMatrix a;
+  a.rows = a.cols = Index(request.lattice.rows());
+  build(request.lattice, 0, a.rows, a.offsets, a.columns, a.values);
+  return a;
+}
+
+std::optional<std::int64_t> io::generated_rows(const std::string& text) {
+  const Request request = parse_request(text, most_rows_in_parts);
+  if (!request.lattice.stencil) return std::nullopt;
+  return request.lattice.rows();
+}
+
+RowsMatrix io::generate_rows(const std::string& text, std::int64_t first, Index count) {
+  const Request request = parse_request(text, most_rows_in_parts);
+  if (!request.lattice.stencil) throw usage(text, "rows can be made without the others for stencils only");
+  RowsMatrix a;
+  a.all = request.lattice.rows();
+  if (first < 0 || count < 0 || first + count > a.all)
+    throw Error(fmt::format("'{}': rows {} to {} are not within its {} rows", text, first + 1, first + count, a.all));
+  a.first = first;
+  a.count = count;
+  build(request.lattice, first, count, a.offsets, a.columns, a.values);
+  return a;
 }
 
 std::vector<double> random_vector(std::size_t n, std::uint64_t seed, double lo, double hi) {

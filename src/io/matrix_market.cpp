@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <type_traits>
 
 #include "io/text_file.hpp"
 
@@ -52,14 +53,28 @@ inline const char* scan_entry(const char* p, const char* end, const Lines& lines
   return p ? scan_line_end(p, end) : nullptr;
 }
 
-/// All lines of one piece. Returns the first bad line or nullptr.
-template <class E>
-const char* read_piece(std::string_view piece, const Lines& lines, std::size_t guess, Buffer<E>& out) {
+/// Every entry is kept.
+struct AllKept {};
+
+/// All lines of one piece. Returns the first bad line or nullptr. `found` grows by the entries, kept or not.
+template <class E, class Kept>
+const char* read_piece(std::string_view piece, const Lines& lines, const Kept& kept, std::size_t guess, Buffer<E>& out,
+                       std::int64_t& found) {
   const char* p = piece.data();
   const char* const end = p + piece.size();
   Buffer<E> entries(guess);
   std::size_t n = 0;
+  std::int64_t passed = 0;
   while (p != end) {
+    if constexpr (!std::is_same_v<Kept, AllKept>) {
+      Index row, column;
+      const char* after = scan_place(p, end, lines, row, column);
+      if (after && !kept(row, column) && (after == end || is_blank(*after) || *after == '\n')) {
+        ++passed;
+        p = next_line(after, end);
+        continue;
+      }
+    }
     E e;
     const char* next = scan_entry(p, end, lines, e);
     if (!next) [[unlikely]] {
@@ -73,6 +88,7 @@ const char* read_piece(std::string_view piece, const Lines& lines, std::size_t g
   }
   entries.resize(n);
   out = std::move(entries);
+  found = passed + static_cast<std::int64_t>(n);
   return nullptr;
 }
 
@@ -158,20 +174,23 @@ int team_size(std::string_view text, int threads) {
   return text.size() < worth_sharing ? 1 : exec::available_threads();
 }
 
-template <class E>
-std::vector<Buffer<E>> read_lines(const Source& source, std::size_t body, const Lines& lines, std::int64_t expected,
-                                  int threads) {
+namespace {
+
+/// The pieces of a body, each read by read_piece. `density` is the number of entries to expect of a byte of text.
+template <class E, class Kept>
+std::vector<Buffer<E>> read_body(const Source& source, std::size_t body, const Lines& lines, const Kept& kept,
+                                 double density, int threads, std::int64_t& found) {
   const std::string_view text = source.text.substr(body);
   const std::vector<std::string_view> pieces = cut_at_lines(text, threads);
   std::vector<Buffer<E>> entries(pieces.size());
+  std::vector<std::int64_t> count(pieces.size(), 0);
   std::vector<const char*> fault(pieces.size(), nullptr);
   std::atomic<std::size_t> first_fault{pieces.size()};
-  const double density = text.empty() ? 0 : static_cast<double>(expected) / static_cast<double>(text.size());
   for_pieces(threads, pieces.size(), [&](std::size_t k) {
     if (k > first_fault.load(std::memory_order_relaxed)) return;
-    // A tenth above the mean; `expected` was held to what the text can hold.
+    // A tenth above the mean; what is expected was held to what the text can hold.
     const std::size_t guess = static_cast<std::size_t>(1.1 * density * static_cast<double>(pieces[k].size())) + 16;
-    fault[k] = read_piece(pieces[k], lines, guess, entries[k]);
+    fault[k] = read_piece(pieces[k], lines, kept, guess, entries[k], count[k]);
     if (!fault[k]) return;
     std::size_t seen = first_fault.load();
     while (k < seen && !first_fault.compare_exchange_weak(seen, k)) {
@@ -181,11 +200,38 @@ std::vector<Buffer<E>> read_lines(const Source& source, std::size_t body, const 
     const char* const at = fault[first_fault];
     source.fail(at, what_is_wrong(line_at(at, text.data() + text.size()), lines));
   }
+  found = 0;
+  for (const std::int64_t n : count) found += n;
   return entries;
+}
+
+}  // namespace
+
+const char* place_of(const char* p, const char* end, const Lines& lines, Index& row, Index& column) {
+  return scan_place(p, end, lines, row, column);
+}
+
+template <class E>
+std::vector<Buffer<E>> read_lines(const Source& source, std::size_t body, const Lines& lines, std::int64_t expected,
+                                  int threads) {
+  const std::size_t bytes = source.text.size() - body;
+  const double density = bytes == 0 ? 0 : static_cast<double>(expected) / static_cast<double>(bytes);
+  std::int64_t found = 0;
+  return read_body<E>(source, body, lines, AllKept{}, density, threads, found);
 }
 template std::vector<Buffer<Entry>> read_lines(const Source&, std::size_t, const Lines&, std::int64_t, int);
 template std::vector<Buffer<Place>> read_lines(const Source&, std::size_t, const Lines&, std::int64_t, int);
 template std::vector<Buffer<double>> read_lines(const Source&, std::size_t, const Lines&, std::int64_t, int);
+
+template <class E>
+std::vector<Buffer<E>> read_lines_of(const RowsKept& kept, const Source& source, std::size_t body, const Lines& lines,
+                                     int threads, std::int64_t& found) {
+  return read_body<E>(source, body, lines, kept, 0, threads, found);
+}
+template std::vector<Buffer<Entry>> read_lines_of(const RowsKept&, const Source&, std::size_t, const Lines&, int,
+                                                  std::int64_t&);
+template std::vector<Buffer<Place>> read_lines_of(const RowsKept&, const Source&, std::size_t, const Lines&, int,
+                                                  std::int64_t&);
 
 ReadMatrix read_matrix(const Source& source, int threads, const std::function<void()>& release) {
   const Header h = read_header(source);

@@ -47,7 +47,8 @@ struct Source {
 bool is_matrix_market(std::string_view text);
 
 /// Throws krilu::Error unless the header is one that this library reads and the sizes are possible for the text.
-Header read_header(const Source& source);
+/// `in_parts`: the entries need not fit one matrix.
+Header read_header(const Source& source, bool in_parts = false);
 
 /// The entries of text[body..] in order, one Buffer for each piece of it. Throws krilu::Error at the first bad line.
 /// E is Entry, Place or double.
@@ -57,6 +58,29 @@ std::vector<Buffer<E>> read_lines(const Source& source, std::size_t body, const 
 extern template std::vector<Buffer<Entry>> read_lines(const Source&, std::size_t, const Lines&, std::int64_t, int);
 extern template std::vector<Buffer<Place>> read_lines(const Source&, std::size_t, const Lines&, std::int64_t, int);
 extern template std::vector<Buffer<double>> read_lines(const Source&, std::size_t, const Lines&, std::int64_t, int);
+
+/// Entries that are kept of a text: those of rows first .. end - 1, and with `mirrored` of these columns too.
+struct RowsKept {
+  Index first = 0;
+  Index end = 0;
+  bool mirrored = false;
+  bool operator()(Index row, Index column) const {
+    return (row >= first && row < end) || (mirrored && column >= first && column < end);
+  }
+};
+
+/// read_lines() of which only some entries are kept; `found` is the number of all. Of a line that is not kept only the
+/// place is read. E is Entry or Place.
+template <class E>
+std::vector<Buffer<E>> read_lines_of(const RowsKept& kept, const Source& source, std::size_t body, const Lines& lines,
+                                     int threads, std::int64_t& found);
+extern template std::vector<Buffer<Entry>> read_lines_of(const RowsKept&, const Source&, std::size_t, const Lines&, int,
+                                                         std::int64_t&);
+extern template std::vector<Buffer<Place>> read_lines_of(const RowsKept&, const Source&, std::size_t, const Lines&, int,
+                                                         std::int64_t&);
+
+/// The row and column at the start of a line, counted from 0; the place after them, or nullptr where they are not such.
+const char* place_of(const char* p, const char* end, const Lines& lines, Index& row, Index& column);
 
 /// Throws krilu::Error unless the pieces hold as many entries as the header says.
 void require_count(const Source& source, const Header& header, std::int64_t found);

@@ -78,7 +78,7 @@ void read_kind(const Source& source, std::string_view line, Header& h) {
   h.declared = format + " " + field + " " + symmetry;
 }
 
-void read_sizes(const Source& source, std::string_view line, Header& h) {
+void read_sizes(const Source& source, std::string_view line, bool in_parts, Header& h) {
   const char* const at = line.data();
   const std::size_t needed = h.array ? 2 : 3;
   const std::vector<std::string_view> fields = fields_of(line, needed + 1);
@@ -112,7 +112,7 @@ void read_sizes(const Source& source, std::string_view line, Header& h) {
                                          : size[0] * (size[0] - 1) / 2;
   }
   h.entries = size[2];
-  if (h.entries > INT32_MAX)
+  if (h.entries > INT32_MAX && !in_parts)
     source.fail(at,
                 fmt::format("the matrix has {} entries; one matrix may hold fewer than 2147483648, so split it over "
                             "several processes",
@@ -146,7 +146,7 @@ void Source::fail(const char* at, const std::string& what) const {
 
 bool is_matrix_market(std::string_view text) { return lower_case(text.substr(0, banner.size())) == banner; }
 
-Header read_header(const Source& source) {
+Header read_header(const Source& source, bool in_parts) {
   const std::string_view text = source.text;
   const char* const begin = text.data();
   const char* const end = begin + text.size();
@@ -165,7 +165,7 @@ Header read_header(const Source& source) {
     p = next;
   }
   if (p == end) source.fail(p, "the file ends before the size line; it is cut short, fetch or write it again");
-  read_sizes(source, line_at(p, end), h);
+  read_sizes(source, line_at(p, end), in_parts, h);
   h.body = static_cast<std::size_t>(next_line(p, end) - begin);
   require_possible(source, p, h);
   return h;

@@ -13,7 +13,8 @@
 
 namespace krilu::io {
 
-nlohmann::ordered_json to_json(const Result& r, const SystemFacts& system, const Options& asked) {
+nlohmann::ordered_json to_json(const Result& r, const SystemFacts& system, const Options& asked,
+                               const std::vector<RankCost>& ranks) {
   nlohmann::ordered_json j;
   j["krilu"] = version;
   j["matrix"] = {{"name", system.name},
@@ -73,6 +74,17 @@ nlohmann::ordered_json to_json(const Result& r, const SystemFacts& system, const
   notes.insert(notes.end(), r.notes.begin(), r.notes.end());
   j["notes"] = notes;
   j["history"] = r.history;
+  for (const RankCost& c : ranks)
+    j["ranks"].push_back({{"device", c.device},
+                          {"rows", c.rows},
+                          {"nonzeros", c.nonzeros},
+                          {"halo", c.halo},
+                          {"neighbours", c.neighbours},
+                          {"messages", c.messages},
+                          {"bytes_sent", c.bytes},
+                          {"seconds", c.seconds},
+                          {"seconds_in_sums", c.seconds_in_sums},
+                          {"seconds_in_exchanges", c.seconds_in_exchanges}});
   return j;
 }
 

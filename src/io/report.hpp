@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "krilu/distributed.hpp"
 #include "krilu/matrix.hpp"
 #include "krilu/solver.hpp"
 
@@ -15,7 +16,7 @@ namespace krilu::io {
 /// What a report says of the system beside the solver's own result.
 struct SystemFacts {
   std::string name, rhs;
-  Index rows = 0;
+  std::int64_t rows = 0;
   std::int64_t nnz = 0;
   bool pattern_symmetric = false, symmetric = false;
   std::size_t matrix_bytes = 0;
@@ -23,7 +24,9 @@ struct SystemFacts {
   std::vector<std::string> notes;  // of reading: duplicates, say
 };
 
-nlohmann::ordered_json to_json(const Result& result, const SystemFacts& system, const Options& asked);
+/// ranks: of a solve over several.
+nlohmann::ordered_json to_json(const Result& result, const SystemFacts& system, const Options& asked,
+                               const std::vector<RankCost>& ranks = {});
 
 /// Writes JSON, indented, to a file or to standard output ("-"). Throws krilu::Error where it cannot.
 void write_json(const std::string& path, const nlohmann::ordered_json& json);

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// OpenFOAM's linear solver `krilu`, for symmetric and asymmetric matrices, serial and parallel; docs/openfoam.md is for
+// users. Nothing is computed here but residuals where krilu's method knows another norm than OpenFOAM's: the
+// dictionary becomes krilu::Options, the LDU matrix fills a krilu::CsrMatrix whose pattern hangs on the mesh,
+// interfaces become a krilu::Coupling, and a krilu::Result a solverPerformance.
+#include <algorithm>
+#include <cfenv>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "addToRunTimeSelectionTable.H"
+#include "choice.hpp"
+#include "dump.hpp"
+#include "krilu/error.hpp"
+#include "lduMatrix.H"
+#include "plans.hpp"
+#include "scalarIOField.H"
+
+namespace Foam {
+
+namespace {
+
+/// krilu finds out about divisions by zero from their results; OpenFOAM traps them. Threads that are started meanwhile
+/// trap nothing either.
+class QuietFloats {
+ public:
+  QuietFloats() { std::feholdexcept(&before_); }
+  ~QuietFloats() { std::fesetenv(&before_); }
+  QuietFloats(const QuietFloats&) = delete;
+  QuietFloats& operator=(const QuietFloats&) = delete;
+
+ private:
+  std::fenv_t before_;
+};
+
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+class kriluSolver : public lduMatrix::solver {
+ public:
+  TypeName("krilu");
+
+  kriluSolver(const word& fieldName, const lduMatrix& matrix, const FieldField<Field, scalar>& interfaceBouCoeffs,
+              const FieldField<Field, scalar>& interfaceIntCoeffs, const lduInterfaceFieldPtrsList& interfaces,
+              const dictionary& solverControls)
+      : lduMatrix::solver(fieldName, matrix, interfaceBouCoeffs, interfaceIntCoeffs, interfaces, solverControls) {}
+  ~kriluSolver() override = default;
+
+  solverPerformance solve(scalarField& psi, const scalarField& source, const direction cmpt = 0) const override;
+
+ private:
+  kriluPlan& plan(const kriluChoice& choice) const;
+  std::unique_ptr<krilu::Solver> make(const krilu::Options& options, const kriluPlan& plan) const;
+  void prepare(kriluPlan& plan, std::int64_t version, const kriluChoice& choice) const;
+  bool anywhere(bool here) const;
+  void tell(const kriluPlan& plan, const kriluChoice& choice) const;
+  void setFinalResidual(const scalarField& psi, const scalarField& source, direction cmpt) const;
+
+  mutable kriluPlan own_;  // where the mesh has no registry to hang it on
+};
+
+defineTypeNameAndDebug(kriluSolver, 0);
+lduMatrix::solver::addsymMatrixConstructorToTable<kriluSolver> addkriluSolverSymMatrixConstructorToTable_;
+lduMatrix::solver::addasymMatrixConstructorToTable<kriluSolver> addkriluSolverAsymMatrixConstructorToTable_;
+
+bool kriluSolver::anywhere(bool here) const {
+  if (UPstream::parRun()) reduce(here, orOp<bool>(), UPstream::msgType(), matrix_.mesh().comm());
+  return here;
+}
+
+/// In a team where there are other ranks, or interfaces.
+std::unique_ptr<krilu::Solver> kriluSolver::make(const krilu::Options& options, const kriluPlan& plan) const {
+  try {
+    if (!plan.coupling) return std::make_unique<krilu::Solver>(options);
+    krilu::Team team;
+    team.ranks = std::make_shared<kriluRanks>(matrix_.mesh().comm());
+    team.coupling = plan.coupling;
+    return std::make_unique<krilu::Solver>(options, std::move(team));
+  } catch (const std::exception& e) {
+    FatalIOErrorInFunction(controlDict_) << "krilu: " << kriluInFoamWords(e.what()).c_str() << exit(FatalIOError);
+  }
+  return nullptr;
+}
+
+kriluPlan& kriluSolver::plan(const kriluChoice& choice) const {
+  const lduMesh& mesh = matrix_.mesh();
+  kriluPlan& p = mesh.hasDb() ? kriluPlans::New(mesh).find(mesh, choice.key()) : own_;
+  if (!p.rows) {
+    p.rows = std::make_shared<kriluRows>(mesh.lduAddr());
+    const bool coupled = anywhere(kriluHasInterfaces(mesh));
+    if (coupled || (UPstream::parRun() && UPstream::nProcs(mesh.comm()) > 1))
+      p.coupling = std::make_shared<kriluCoupling>(mesh);
+  }
+  return p;
+}
+
+/// Brings this set of values to the solver, with an analysis where there was none yet.
+void kriluSolver::prepare(kriluPlan& p, std::int64_t version, const kriluChoice& choice) const {
+  if (!p.solver) p.solver = make(choice.options, p);
+  if (p.factored == 0) {
+    p.solver->setup(p.rows->view());
+    p.factored = version;
+    tell(p, choice);
+  } else if (anywhere(p.factored != version)) {
+    p.solver->factor(p.rows->view());
+    p.factored = version;
+  }
+}
+
+/// Once a plan.
+void kriluSolver::tell(const kriluPlan& p, const kriluChoice& choice) const {
+  static bool greeted = false;
+  if (!greeted)
+    Info << "krilu " << KRILU_VERSION << " for OpenFOAM v" << OPENFOAM << " (labels of " << WM_LABEL_SIZE
+         << " bits, double precision)" << nl;
+  greeted = true;
+  const krilu::Options& o = choice.options;
+  Info << "krilu: " << fieldName_ << ": method " << o.solver.c_str() << ", preconditioner " << o.precond.c_str()
+       << ", device " << o.device.c_str() << ", threads " << o.threads;
+  if (p.coupling)
+    Info << ", ranks " << (UPstream::parRun() ? UPstream::nProcs(matrix_.mesh().comm()) : 1) << ", "
+         << p.coupling->rows().size() << " cells at interfaces";
+  Info << nl;
+  for (const std::string& line : p.solver->explanation()) Info << "krilu: " << fieldName_ << ": " << line.c_str() << nl;
+  Info << flush;
+}
+
+/// As OpenFOAM's own solvers do, the residual of the guess is formed by the matrix's own product, on the field itself
+/// (interfaces with a jump add it to the field, and to nothing else), and held against normFactor. krilu solves
+/// A d = r from d = 0, in which sum|r| is what its own norm begins with.
+solverPerformance kriluSolver::solve(scalarField& psi, const scalarField& source, const direction cmpt) const {
+  const Stopwatch whole;
+  const kriluChoice choice = kriluRead(controlDict_, matrix_.symmetric(), maxIter_);
+  const label comm = matrix_.mesh().comm();
+  solverPerformance performance(choice.name, fieldName_);
+  scalarField correction(psi.size()), work(psi.size());
+  matrix_.Amul(correction, psi, interfaceBouCoeffs_, interfaces_, cmpt);
+  scalarField r(source - correction);
+  matrix_.setResidualField(r, fieldName_, true);
+  const scalar factor = normFactor(psi, source, correction, work);
+  const scalar initial = gSumMag(r, comm);
+  performance.initialResidual() = performance.finalResidual() = initial / factor;
+  if (lduMatrix::debug >= 2) Info << "   Normalisation factor = " << factor << endl;
+  if (minIter_ <= 0 && performance.checkConvergence(tolerance_, relTol_)) return performance;
+
+  krilu::Seconds seconds;
+  try {
+    const QuietFloats quiet;
+    kriluPlan& p = plan(choice);
+    if (p.coupling) p.coupling->attach(matrix_, interfaceBouCoeffs_, interfaces_, cmpt);
+    const std::int64_t version = p.rows->fill(matrix_);
+    if (choice.dump) kriluDump(matrix_, p.coupling != nullptr, fieldName_, psi, source, p.rows->view());
+    const krilu::Solver::Counts before = p.solver ? p.solver->counts() : krilu::Solver::Counts{};
+    prepare(p, version, choice);
+
+    const auto go = [&](krilu::Solver& by, double rtol, double atol) {
+      correction = 0;
+      by.set_tolerances(rtol, atol);
+      krilu::Result result =
+          by.solve({r.begin(), std::size_t(r.size())}, {correction.begin(), std::size_t(correction.size())});
+      psi += correction;
+      performance.nIterations() += result.iterations;
+      seconds.solve += result.seconds.solve;
+      seconds.analyse = result.seconds.analyse;
+      seconds.factor = result.seconds.factor;
+      return result;
+    };
+    const auto look = [&] {
+      matrix_.Amul(work, psi, interfaceBouCoeffs_, interfaces_, cmpt);
+      r = source - work;
+      performance.finalResidual() = gSumMag(r, comm) / factor;
+    };
+    if (choice.knows_norm) {
+      if (initial > 0) {
+        const krilu::Result result = go(*p.solver, 0, std::max(tolerance_ * factor / initial, relTol_));
+        performance.finalResidual() = result.history.back() * initial / factor;
+        if (!performance.checkConvergence(tolerance_, relTol_) && result.status == krilu::Status::breakdown)
+          performance.checkSingularity(0);
+      }
+    } else {
+      // The method reduces the 2-norm as much as sum|r| should be; where that was too little, it goes on.
+      constexpr double margin = 0.9;
+      constexpr int most_goes = 10;
+      for (int k = 0; k < most_goes && performance.nIterations() < choice.options.max_iterations &&
+                      !performance.checkConvergence(tolerance_, relTol_);
+           ++k) {
+        const double wanted = std::max(tolerance_, relTol_ * performance.initialResidual());
+        const int done = go(*p.solver, margin * wanted / performance.finalResidual(), 0).iterations;
+        look();
+        if (done == 0) break;
+      }
+    }
+    if (performance.nIterations() < minIter_) {  // what is still to be done, however small the residual
+      const int count = int(minIter_ - performance.nIterations());
+      if (p.count != count) {
+        krilu::Options options = choice.options;
+        options.max_iterations = p.count = count;
+        p.counted = make(options, p);
+        p.counted_factored = 0;
+      }
+      if (p.counted_factored == 0)
+        p.counted->setup(p.rows->view());
+      else if (anywhere(p.counted_factored != p.factored))
+        p.counted->factor(p.rows->view());
+      p.counted_factored = p.factored;
+      look();
+      go(*p.counted, 0, 0);
+      look();
+      performance.checkConvergence(tolerance_, relTol_);
+    }
+    if (p.solver->counts().analyses == before.analyses) seconds.analyse = 0;
+    if (p.solver->counts().factorisations == before.factorisations) seconds.factor = 0;
+  } catch (const std::exception& e) {
+    FatalErrorInFunction << "krilu: " << fieldName_ << ": " << kriluInFoamWords(e.what()).c_str() << exit(FatalError);
+  }
+  setFinalResidual(psi, source, cmpt);
+  if (debug)
+    Info << "krilu: " << fieldName_ << ": " << whole.seconds() << " s, of which analysis " << seconds.analyse
+         << ", factorisation " << seconds.factor << ", iterations " << seconds.solve << endl;
+  return performance;
+}
+
+/// For function objects that look at it: where one has put up a field for it.
+void kriluSolver::setFinalResidual(const scalarField& psi, const scalarField& source, direction cmpt) const {
+  const lduMesh& mesh = matrix_.mesh();
+  if (mesh.hasDb() && mesh.thisDb().foundObject<scalarIOField>("residual:" + fieldName_))
+    matrix_.setResidualField(matrix_.residual(psi, source, interfaceBouCoeffs_, interfaces_, cmpt)(), fieldName_,
+                             false);
+}
+
+}  // namespace Foam
