@@ -89,6 +89,7 @@ int run_over_ranks(const SolveOptions& o) {
     if (o.ranks > 0) throw Error("--ranks is for ranks within one process: mpirun -np says how many there are");
     int no_arguments = 0;
     char** none = nullptr;
+    leave_last_words_to_others();
     MpiSession session(no_arguments, none);
     try {
       const auto ranks = session.communicator();

@@ -29,6 +29,8 @@ double seconds_now() {
   return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
 }
 
+std::atomic<bool> others_speak{false};
+
 extern "C" void on_interrupt(int) {
   static std::atomic<double> first{0};
   Monitor* monitor = running.load();
@@ -41,7 +43,7 @@ extern "C" void on_interrupt(int) {
   // come when the solve has ended already.
   if (seconds_now() - first < 0.5) return;
   constexpr char sentence[] = "\nkrilu: interrupted before there was a result\n";
-  const auto written = ::write(STDERR_FILENO, sentence, sizeof sentence - 1);
+  const auto written = others_speak ? 0 : ::write(STDERR_FILENO, sentence, sizeof sentence - 1);
   static_cast<void>(written);
   ::_exit(3);
 }
@@ -77,6 +79,8 @@ std::string wrapped(const std::string& text, std::size_t indent) {
 void print_row(const std::string& name, const std::string& value, int indent) {
   fmt::print("  {:<{}}{}\n", name, indent - 2, wrapped(value, std::size_t(indent)));
 }
+
+void leave_last_words_to_others() { others_speak = true; }
 
 void install_interrupt_handler() {
   std::signal(SIGINT, on_interrupt);

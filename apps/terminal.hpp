@@ -29,6 +29,8 @@ class InterruptGuard {
   ~InterruptGuard();
 };
 void install_interrupt_handler();
+/// Of ranks that a launcher ends when one of them failed, that one has said why.
+void leave_last_words_to_others();
 
 /// A line on standard error, renewed a few times a second while a solve runs: iteration, residual, rate.
 class ProgressLine {

@@ -124,6 +124,8 @@ class Driver {
   exec::Array<double> history_;
 };
 
+inline constexpr double foam_guard = 1e-20;  // OpenFOAM's own
+
 /// sum|A x - A m| + |b - A m|, m the vector of x's mean: what OpenFOAM divides its residual by.
 template <class Space, class T>
 double Driver<Space, T>::foam_norm_factor(const sparse::Operator<Space, T>& A, const exec::Array<T>& b,
@@ -147,7 +149,7 @@ double Driver<Space, T>::foam_norm_factor(const sparse::Operator<Space, T>& A, c
       KRILU_FN(T total) { sum() = total; });
   T total;
   ex_.copy_out(&total, sums_, 1);
-  return double(total) + 1e-20;  // OpenFOAM's own guard
+  return double(total) + foam_guard;
 }
 
 /// What a go is asked for, as a norm: the target, or where it is too far for one go of this stage, the first of equal
@@ -184,12 +186,14 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
 
   Outcome out;
   out.rhs = norms(b, false).two;
-  const double factor = foam ? foam_norm_factor(A, b, x) : out.rhs > 0 ? out.rhs : 1.0;
   Norms now;
+  double factor = out.rhs > 0 ? out.rhs : 1.0;
   if (criterion.from_zero) {
     copy(r_, b);
     now = norms(r_, foam);
+    if (foam) factor = now.own + foam_guard;  // A x and the mean are zero
   } else {
+    if (foam) factor = foam_norm_factor(A, b, x);
     now = look(A, b, x, foam);
   }
   const Norms first = now;
