@@ -75,29 +75,31 @@ void require_one_of_each_pair(const io::Source& source, const io::Header& h, con
   }
 }
 
-/// What is kept as coordinates of the rank's rows: mirrored entries beside those that are stored.
+/// What is kept becomes coordinates of the rank's rows, mirrored entries beside those that are stored.
 template <class E>
-std::vector<Buffer<E>> own_entries(std::vector<Buffer<E>>& pieces, const io::RowsKept& kept, io::Mirror mirror) {
-  const auto own = [&](Index row) { return row >= kept.first && row < kept.end; };
-  std::vector<Buffer<E>> out(pieces.size());
-  for (std::size_t k = 0; k < pieces.size(); ++k) {
-    out[k].reserve(pieces[k].size());
-    for (const E& e : pieces[k]) {
-      if (own(e.row)) {
-        out[k].push_back(e);
-        out[k].back().row -= kept.first;
-      }
-      if (mirror == io::Mirror::none || e.row == e.column || !own(e.column)) continue;
-      E m = e;
-      m.row = e.column - kept.first;
-      m.column = e.row;
-      if constexpr (std::is_same_v<E, io::Entry>)
-        if (mirror == io::Mirror::negated) m.value = -m.value;
-      out[k].push_back(m);
-    }
-    Buffer<E>().swap(pieces[k]);
+void make_own(std::vector<Buffer<E>>& pieces, const io::RowsKept& kept, io::Mirror mirror) {
+  if (mirror == io::Mirror::none) {
+    for (Buffer<E>& piece : pieces)
+      for (E& e : piece) e.row -= kept.first;
+    return;
   }
-  return out;
+  const auto own = [&](Index row) { return row >= kept.first && row < kept.end; };
+  for (Buffer<E>& piece : pieces) {
+    Buffer<E> out;
+    out.reserve(2 * piece.size());
+    for (E e : piece) {
+      const Index row = e.row, column = e.column;
+      e.row = row - kept.first;
+      if (own(row)) out.push_back(e);
+      if (row == column || !own(column)) continue;
+      e.row = column - kept.first;
+      e.column = row;
+      if constexpr (std::is_same_v<E, io::Entry>)
+        if (mirror == io::Mirror::negated) e.value = -e.value;
+      out.push_back(e);
+    }
+    piece = std::move(out);
+  }
 }
 
 /// Entries that stand on or left of the diagonal, or all: each stored entry is one of these on one rank.
@@ -117,10 +119,10 @@ void read_coordinates(const io::Source& source, const io::Header& h, const io::R
   io::require_count(source, h, found);
   if (h.mirror != io::Mirror::none) require_one_of_each_pair(source, h, pieces);
   release();
-  std::vector<Buffer<E>> own = own_entries(pieces, kept, h.mirror);
+  make_own(pieces, kept, h.mirror);
   const bool lower_only = h.mirror != io::Mirror::none;
   std::int64_t before = 0;
-  for (const Buffer<E>& piece : own)
+  for (const Buffer<E>& piece : pieces)
     before += counted(
         lower_only, [&](std::size_t k) { return piece[k].column <= piece[k].row + kept.first; }, piece.size());
 
@@ -131,7 +133,7 @@ void read_coordinates(const io::Source& source, const io::Header& h, const io::R
   CsrMatrix a;
   std::int64_t unused = 0;
   try {
-    a = io::to_csr(r.count, h.lines.columns, own, io::Mirror::none, false, threads, unused);
+    a = io::to_csr(r.count, h.lines.columns, pieces, io::Mirror::none, false, threads, unused);
   } catch (const io::TooManyEntries& e) {
     throw Error(
         fmt::format("{}: rows {} to {} have {} entries; one rank may hold fewer than 2147483648, so use more ranks",

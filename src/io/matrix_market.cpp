@@ -36,17 +36,21 @@ inline const char* scan_value(const char* p, const char* end, const Lines& lines
   return p;
 }
 
-/// One line of the body; returns the start of the next, or nullptr if it is not an entry as it should be.
-inline const char* scan_entry(const char* p, const char* end, const Lines& lines, Entry& e) {
-  p = scan_place(p, end, lines, e.row, e.column);
+/// What follows the place of an entry.
+inline const char* scan_rest(const char* p, const char* end, const Lines& lines, Entry& e) {
   if (!p || p == end || !is_blank(*p)) return nullptr;
   p = scan_value(p, end, lines, e.value);
   if (!p || (lines.skew && e.row == e.column && e.value != 0)) return nullptr;
   return scan_line_end(p, end);
 }
-inline const char* scan_entry(const char* p, const char* end, const Lines& lines, Place& e) {
-  p = scan_place(p, end, lines, e.row, e.column);
+inline const char* scan_rest(const char* p, const char* end, const Lines&, Place&) {
   return p ? scan_line_end(p, end) : nullptr;
+}
+
+/// One line of the body; returns the start of the next, or nullptr if it is not an entry as it should be.
+template <class E>
+inline const char* scan_entry(const char* p, const char* end, const Lines& lines, E& e) {
+  return scan_rest(scan_place(p, end, lines, e.row, e.column), end, lines, e);
 }
 inline const char* scan_entry(const char* p, const char* end, const Lines& lines, double& e) {
   p = scan_value(p, end, lines, e);
@@ -66,17 +70,19 @@ const char* read_piece(std::string_view piece, const Lines& lines, const Kept& k
   std::size_t n = 0;
   std::int64_t passed = 0;
   while (p != end) {
-    if constexpr (!std::is_same_v<Kept, AllKept>) {
-      Index row, column;
-      const char* after = scan_place(p, end, lines, row, column);
-      if (after && !kept(row, column) && (after == end || is_blank(*after) || *after == '\n')) {
+    E e;
+    const char* next;
+    if constexpr (std::is_same_v<Kept, AllKept>) {
+      next = scan_entry(p, end, lines, e);
+    } else {
+      const char* after = scan_place(p, end, lines, e.row, e.column);
+      if (after && !kept(e.row, e.column) && (after == end || is_blank(*after) || *after == '\n')) {
         ++passed;
         p = next_line(after, end);
         continue;
       }
+      next = scan_rest(after, end, lines, e);
     }
-    E e;
-    const char* next = scan_entry(p, end, lines, e);
     if (!next) [[unlikely]] {
       next = scan_idle_line(p, end, lines.comment);
       if (!next) return p;

@@ -9,6 +9,7 @@
 
 #include "distributed/halo.hpp"
 #include "distributed/rows.hpp"
+#include "exec/cuda.cuh"
 #include "krilu/io.hpp"
 #include "solver/engine_on.hpp"
 #include "support/gpu.cuh"

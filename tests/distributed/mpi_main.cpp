@@ -14,9 +14,12 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "distributed/halo.hpp"
 #include "distributed/mpi.hpp"
 #include "krilu/error.hpp"
+#include "krilu/io.hpp"
 #include "krilu/mpi.hpp"
+#include "sparse/csr.hpp"
 
 namespace {
 
@@ -126,12 +129,45 @@ void check_refusals(Communicator& c) {
   }
 }
 
+/// Products of the first ranks' rows of a generated matrix, each rank's share of another size, against the whole.
+void check_products(const std::shared_ptr<Communicator>& c) {
+  const krilu::CsrMatrix a = krilu::generate("gen:convdiff2d:31x17");
+  const auto start = [&](int rank) {  // the second of four ranks and more has no rows
+    return rank == 0 ? 0 : krilu::Index(std::int64_t(a.rows) * (c->size() > 3 && rank == 1 ? 2 : rank) / c->size());
+  };
+  krilu::RowsMatrix mine;
+  mine.all = a.rows;
+  mine.first = start(c->rank());
+  mine.count = krilu::Index((c->rank() + 1 == c->size() ? a.rows : start(c->rank() + 1)) - mine.first);
+  const krilu::Offset base = a.offsets[std::size_t(mine.first)];
+  for (krilu::Index i = 0; i <= mine.count; ++i) mine.offsets.push_back(a.offsets[std::size_t(mine.first + i)] - base);
+  const auto nnz = std::ptrdiff_t(mine.offsets.back());
+  mine.columns.assign(a.columns.begin() + base, a.columns.begin() + base + nnz);
+  mine.values.assign(a.values.begin() + base, a.values.begin() + base + nnz);
+
+  krilu::distributed::Halo halo(c, mine, krilu::exec::Host(1));
+  std::vector<double> x(std::size_t(a.rows)), y(x), sent, added(halo.rows().size());
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = krilu::unit_random(i);
+  krilu::sparse::multiply(krilu::exec::Host(1), a.view(), x.data(), y.data());
+  std::vector<double> own(std::size_t(mine.count));
+  for (const krilu::Index i : halo.rows()) sent.push_back(x[std::size_t(mine.first + i)]);
+  for (int again = 0; again < 20; ++again) {
+    halo.start(sent.data());
+    krilu::sparse::multiply(krilu::exec::Host(1), halo.block().view(), x.data() + mine.first, own.data());
+    halo.finish(added.data());
+    for (std::size_t k = 0; k < added.size(); ++k) own[std::size_t(halo.rows()[k])] += added[k];
+    for (std::size_t i = 0; i < own.size(); ++i)
+      expect(std::abs(own[i] - y[std::size_t(mine.first) + i]) < 1e-13, "products are those of the whole matrix");
+  }
+}
+
 void check_calls(const krilu::MpiSession& session) {
   const auto world = session.communicator();
   check_gather(*world);
   check_sums(*world, true);
   check_exchange(*world);
   check_refusals(*world);
+  check_products(world);
   const auto in_pieces = krilu::distributed::mpi_communicator(MPI_COMM_WORLD, {1000, 0});
   check_sums(*in_pieces, false);
   check_exchange(*in_pieces);
