@@ -26,7 +26,7 @@ double outside(Ranks& ranks, const RowsView& a) {
   return count;
 }
 
-/// Sums that tell whether the system is one that can be solved, and what kind it is.
+/// Whether the system is one that can be solved.
 void look(Ranks& ranks, const RowsView& a, RankSystem& s, std::int64_t nonzeros) {
   double empty[2] = {0, 0};
   std::int64_t first_empty = -1;

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // krilu solve over several ranks: processes that mpirun started, or threads of this process. Rank 0 speaks for all.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <charconv>
-#include <cstdlib>
+#include <cstring>
 
+#include "base/together.hpp"
 #include "commands.hpp"
 #include "krilu/mpi.hpp"
 #include "rank_system.hpp"
 #include "solve.hpp"
 #include "solver/engine.hpp"
+#include "solver/requests.hpp"
 #include "terminal.hpp"
 
 namespace krilu::app {
@@ -33,27 +36,45 @@ Gpus gpus_of(const std::string& device) {
   return g;
 }
 
-int number_in(const char* variable) {
-  const char* text = std::getenv(variable);
-  return text ? std::atoi(text) : 0;
+/// This rank's place among the ranks of its machine, and how many they are. Collective.
+struct Place {
+  int here = 0, ranks_here = 0;
+};
+Place place_of(Ranks& ranks) {
+  char own[64] = {};
+  gethostname(own, sizeof own - 1);
+  std::vector<char> all(sizeof own * std::size_t(ranks.size()));
+  ranks.all_gather(own, sizeof own, all.data());
+  Place p;
+  for (int r = 0; r < ranks.size(); ++r) {
+    const bool same = std::strncmp(own, all.data() + sizeof own * std::size_t(r), sizeof own) == 0;
+    p.ranks_here += same;
+    p.here += same && r < ranks.rank();
+  }
+  return p;
 }
 
-/// The options of one rank. here: its place among the ranks of this machine.
-Options options_of(const SolveOptions& o, int here, int ranks_here) {
+/// The options of one rank.
+Options options_of(const SolveOptions& o, const Place& place) {
   Options own = o.solver;
   const Gpus gpus = gpus_of(own.device);
   const int there = solver::cuda_devices();
-  if (gpus.last >= 0)
-    own.device = fmt::format("cuda:{}", gpus.first + here);
-  else if (own.device == "cuda" || (own.device == "auto" && there > 0))
-    own.device = fmt::format("cuda:{}", here % std::max(1, there));
-  if (own.threads == 0) own.threads = threads_of_a_rank(ranks_here);
+  if (gpus.last >= 0) {
+    if (gpus.first + place.here > gpus.last)
+      throw Error(fmt::format("--device {} names {} GPUs for {} ranks of this machine", own.device,
+                              gpus.last - gpus.first + 1, place.ranks_here));
+    own.device = fmt::format("cuda:{}", gpus.first + place.here);
+  } else if (own.device == "cuda" || (own.device == "auto" && there > 0 && !solver::wants_host(own))) {
+    own.device = fmt::format("cuda:{}", place.here % std::max(1, there));
+  }
+  if (own.threads == 0) own.threads = threads_of_a_rank(place.ranks_here);
   return own;
 }
 
-int run_rank(const SolveOptions& o, const std::shared_ptr<Communicator>& ranks, int here, int ranks_here) {
+int run_rank(const SolveOptions& o, const std::shared_ptr<Communicator>& ranks) {
   const bool first = ranks->rank() == 0, show = first && !o.quiet;
-  const Options own = options_of(o, here, ranks_here);
+  const Place place = place_of(*ranks);
+  const Options own = together(*ranks, [&] { return options_of(o, place); });
   DistributedSolver solver(own, ranks);  // refuses bad names before any work
   RankSystem s = load_rank_system(ranks, o.system, o.partition, own.threads, show);
   {
@@ -72,6 +93,7 @@ int run_rank(const SolveOptions& o, const std::shared_ptr<Communicator>& ranks, 
   answer.ranks = solver.costs();
   if (!o.output.empty()) answer.x = gather_solution(*ranks, s);
   answer.facts = std::move(s.facts);
+  answer.facts.symmetric = answer.facts.pattern_symmetric = solver.symmetric();
   answer.result.notes.insert(answer.result.notes.begin(), "rows of the ranks: " + s.partition);
   return first ? report(o, answer) : exit_status(answer.result.status);
 }
@@ -84,25 +106,19 @@ bool wants_ranks(const SolveOptions& o) {
 }
 
 int run_over_ranks(const SolveOptions& o) {
-  if (o.explain) throw Error("--explain is for one rank: leave out mpirun and --ranks");
+  const auto require_fitting = [&] {
+    if (o.explain) throw Error("--explain is for one rank: leave out mpirun and --ranks");
+    if (started_by_mpirun() && o.ranks > 0)
+      throw Error("--ranks is for ranks within one process: mpirun -np says how many there are");
+  };
   if (started_by_mpirun()) {
-    if (o.ranks > 0) throw Error("--ranks is for ranks within one process: mpirun -np says how many there are");
     int no_arguments = 0;
     char** none = nullptr;
     leave_last_words_to_others();
     MpiSession session(no_arguments, none);
     try {
-      const auto ranks = session.communicator();
-      // Open MPI, Hydra and Slurm say which of them run here; else all do.
-      int here = ranks->rank(), ranks_here = ranks->size();
-      if (const int size = number_in("OMPI_COMM_WORLD_LOCAL_SIZE"); size > 0) {
-        ranks_here = size;
-        here = number_in("OMPI_COMM_WORLD_LOCAL_RANK");
-      } else if (const int local = number_in("MPI_LOCALNRANKS"); local > 0) {
-        ranks_here = local;
-        here = number_in("MPI_LOCALRANKID");
-      }
-      return run_rank(o, ranks, here, ranks_here);
+      require_fitting();
+      return run_rank(o, session.communicator());
     } catch (const Error& e) {
       session.abort(fmt::format("krilu: {}", e.what()), 2);
     } catch (const std::bad_alloc&) {
@@ -111,6 +127,7 @@ int run_over_ranks(const SolveOptions& o) {
       session.abort(fmt::format("krilu: internal error: {}", e.what()), 1);
     }
   }
+  require_fitting();
   const Gpus gpus = gpus_of(o.solver.device);
   const int named = gpus.last - gpus.first + 1;
   if (gpus.last >= 0 && o.ranks > 0 && o.ranks != named)
@@ -119,7 +136,7 @@ int run_over_ranks(const SolveOptions& o) {
   const int count = gpus.last >= 0 ? named : o.ranks;
   int status = 0;
   run_ranks(count, [&](const std::shared_ptr<Communicator>& ranks) {
-    const int own = run_rank(o, ranks, ranks->rank(), count);
+    const int own = run_rank(o, ranks);
     if (ranks->rank() == 0) status = own;
   });
   return status;

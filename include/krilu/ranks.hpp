@@ -49,9 +49,10 @@ struct Team {
   /// z = M^-1 r, this rank's rows of both in host memory; it may ask the other ranks for theirs.
   using Preconditioner = std::function<void(std::span<const double> r, std::span<double> z)>;
 
-  std::shared_ptr<Ranks> ranks;
-  std::shared_ptr<Coupling> coupling;  // of all ranks, or of none: then nothing is coupled
-  Preconditioner preconditioner;       // in place of the one that options name, on all ranks or on none; on the host
+  std::shared_ptr<Ranks> ranks = nullptr;
+  std::shared_ptr<Coupling> coupling = nullptr;  // of all ranks, or of none: then nothing is coupled
+  Preconditioner preconditioner =
+      nullptr;  // in place of the one that options name, on all ranks or on none; on the host
 };
 
 }  // namespace krilu

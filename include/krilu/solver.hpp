@@ -168,8 +168,9 @@ class Solver {
   /// Throws krilu::Error for a name that it does not know, with the nearest one that it does.
   explicit Solver(Options options = {});
   /// One rank's solver in a team (krilu/ranks.hpp): matrix, b and x are this rank's rows, the matrix its square block,
-  /// and what couples it to the others is the team's. Every call but apply, costs and those that only ask is
-  /// collective. The preconditioner is made of the block alone.
+  /// and what couples it to the others is the team's. Every call but costs and those that only ask is
+  /// collective, in the same sequence on all ranks. The preconditioner is made of the block alone, unless the team has
+  /// one.
   Solver(Options options, Team team);
   ~Solver();
   Solver(Solver&&) noexcept;

@@ -13,6 +13,8 @@
 #include "krilu/error.hpp"
 #include "precond/registry.hpp"
 #include "precond/spec.hpp"
+#include "solver/engine.hpp"
+#include "solver/requests.hpp"
 
 namespace krilu {
 
@@ -62,7 +64,7 @@ struct DistributedSolver::Body {
   CsrMatrix block;  // pattern for new values
   std::optional<Solver> solver;
   RankCost cost;
-  double sums_before = 0;
+  std::string note;
 
   // ras: the preconditioner of this rank's rows and those within the overlap.
   std::optional<distributed::Overlap> overlap;
@@ -70,7 +72,8 @@ struct DistributedSolver::Body {
   std::optional<Solver> extended;
   std::vector<double> r, z;
 
-  int overlap_depth() const;
+  int overlap_depth();
+  distributed::ExchangeCost exchanged() const;
   void make_extended(const RowsView& a, int depth);
   void apply_extended(std::span<const double> r_own, std::span<double> z_own);
 };
@@ -90,10 +93,29 @@ DistributedSolver::~DistributedSolver() = default;
 DistributedSolver::DistributedSolver(DistributedSolver&&) noexcept = default;
 DistributedSolver& DistributedSolver::operator=(DistributedSolver&&) noexcept = default;
 
-/// Layers of other ranks' rows that the preconditioner reaches into.
-int DistributedSolver::Body::overlap_depth() const {
-  if (ranks->size() == 1 || precond::kind_of(options.precond) != "ras" || options.device.starts_with("cuda")) return 0;
-  return int(precond::parse_spec(options.precond).overlap);
+/// Layers of other ranks' rows that the preconditioner reaches into. Collective: the same on all ranks.
+int DistributedSolver::Body::overlap_depth() {
+  note.clear();
+  if (ranks->size() == 1 || precond::kind_of(options.precond) != "ras") return 0;
+  const int depth = precond::parse_spec(options.precond).overlap;
+  const bool mixed = options.solver == "gmres-ir" || (options.precision != "auto" && options.precision != "fp64");
+  double on_gpu = options.device.starts_with("cuda") ||
+                  (options.device == "auto" && !solver::wants_host(options) && solver::cuda_devices() > 0);
+  ranks->sum({&on_gpu, 1});
+  if (depth == 0 || (!mixed && on_gpu == 0)) return depth;
+  note = fmt::format("{}: without overlap between ranks, which needs double precision on the host", options.precond);
+  return 0;
+}
+
+/// Halo and overlap.
+distributed::ExchangeCost DistributedSolver::Body::exchanged() const {
+  distributed::ExchangeCost both = halo->cost();
+  if (overlap) {
+    both.messages += overlap->cost().messages;
+    both.bytes += overlap->cost().bytes;
+    both.seconds_waited += overlap->cost().seconds_waited;
+  }
+  return both;
 }
 
 void DistributedSolver::Body::make_extended(const RowsView& a, int depth) {
@@ -156,10 +178,11 @@ Result DistributedSolver::solve(std::span<const double> b, std::span<double> x, 
   Body& s = *body_;
   if (!s.solver) throw Error("solve comes after setup");
   const double sums = s.clocked->seconds();
-  const distributed::ExchangeCost before = s.halo->cost();
+  const distributed::ExchangeCost before = s.exchanged();
   Result r = s.solver->solve(b, x, monitor);
-  const distributed::ExchangeCost now = s.halo->cost();
+  const distributed::ExchangeCost now = s.exchanged();
   s.cost.device = r.device;
+  if (!s.note.empty()) r.notes.insert(r.notes.begin(), s.note);
   s.cost.seconds += r.seconds.solve;
   s.cost.seconds_in_sums += s.clocked->seconds() - sums;
   s.cost.seconds_in_exchanges += now.seconds_waited - before.seconds_waited;
@@ -195,6 +218,8 @@ std::vector<RankCost> DistributedSolver::costs() const {
         {p.device, p.rows, p.nonzeros, p.halo, p.neighbours, p.messages, p.bytes, p.seconds, p.sums, p.exchanges});
   return costs;
 }
+
+bool DistributedSolver::symmetric() const { return body_->solver && solver::Inside::symmetric(*body_->solver); }
 
 std::vector<std::string> DistributedSolver::explanation() const {
   return body_->solver ? body_->solver->explanation() : std::vector<std::string>{};

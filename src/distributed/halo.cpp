@@ -52,7 +52,10 @@ std::uint64_t Halo::pattern_hash(const RowsView& a) const {
 Halo::Halo(std::shared_ptr<Communicator> c, const RowsView& a, const exec::Host& host, Gaps gaps)
     : communicator_(std::move(c)), host_(host) {
   Communicator& ranks = *communicator_;
-  together(ranks, [&] { require_valid(a); });
+  together(ranks, [&] {
+    require_valid(a);
+    if (a.nnz() > 0 && !a.values) throw Error("the rows have no values");
+  });
   ranges_ = gather_ranges(ranks, a.all, a.first, a.count, gaps);
   hash_ = pattern_hash(a);
 

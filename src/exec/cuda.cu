@@ -53,6 +53,10 @@ struct PlainMemory final : Memory {
   void deallocate(void* p, std::size_t) noexcept override { cudaFree(p); }
 };
 
+constexpr std::size_t small_bytes = 4096;
+constexpr std::size_t stage_bytes = std::size_t(4) << 20;
+constexpr std::size_t stages = 4;
+
 struct SharedMemory final : Memory {
   void* allocate(std::size_t bytes) override {
     void* p = nullptr;
@@ -83,6 +87,7 @@ Cuda::Cuda(int number, int host_threads) : device_(std::make_shared<Device>()) {
   d.total_memory = properties.totalGlobalMem;
   require_cuda(cudaDeviceGetAttribute(&d.multiprocessors, cudaDevAttrMultiProcessorCount, number), "asking the GPU");
   require_cuda(cudaStreamCreateWithFlags(&d.stream, cudaStreamNonBlocking), "making a stream");
+  require_cuda(cudaHostAlloc(&d.small, small_bytes, cudaHostAllocDefault), "allocating pinned memory");
   cudaMemPool_t pool;
   std::uint64_t keep = ~std::uint64_t(0);  // what is freed stays ours
   require_cuda(cudaDeviceGetDefaultMemPool(&pool, number), "asking for the memory pool");
@@ -99,18 +104,16 @@ Cuda::Device::~Device() {
   for (cudaGraphExec_t graph : launched_graphs) cudaGraphExecDestroy(graph);
   for (cudaStream_t idle : idle_streams) cudaStreamDestroy(idle);
   for (cudaEvent_t e : stage_free) cudaEventDestroy(e);
+  if (small) cudaFreeHost(small);
   if (stage) cudaFreeHost(stage);
   if (stream) cudaStreamDestroy(stream);
 }
 
-bool Cuda::connect() const {
-  if (!team_) return true;
-  team_->connect();
-  // What reductions will ask for, while nobody waits for another rank.
+/// For all that reductions will ask for, while nobody waits for another rank.
+void Cuda::make_room() const {
   const std::size_t blocks = reduction_grid(std::size_t(1) << 40);
   scratch(2 * blocks * std::size_t(cuda::channels) * std::size_t(cuda::columns_at_once) * sizeof(double));
   counters(cuda::channels);
-  return team_->connected();
 }
 
 void Cuda::throw_too_many_columns() {
@@ -125,11 +128,6 @@ void Cuda::synchronise() const {
   device_->launched_graphs.clear();
 }
 
-namespace {
-constexpr std::size_t stage_bytes = std::size_t(4) << 20;
-constexpr std::size_t stages = 4;
-}  // namespace
-
 void Cuda::make_stages() const {
   Device& d = *device_;
   if (d.stage) return;
@@ -140,14 +138,20 @@ void Cuda::make_stages() const {
 }
 
 /// Large copies pass through pinned memory piece by piece: all cores fill one piece while the GPU fetches another. The
-/// driver's own copy of pageable memory uses one core.
+/// driver's own copy of pageable memory uses one core. Small ones pass through it too: the driver waits for a copy of
+/// pageable memory with its own doors closed, and a rank that shares the GPU could launch nothing meanwhile.
 void Cuda::copy_in(void* to, const void* from, std::size_t bytes) const {
   Device& d = *device_;
   const auto put = [&](std::size_t at, const void* source, std::size_t n) {
     require_cuda(cudaMemcpyAsync(static_cast<char*>(to) + at, source, n, cudaMemcpyHostToDevice, d.stream), "copying");
   };
+  if (bytes <= small_bytes) {
+    std::memcpy(d.small, from, bytes);
+    if (bytes) put(0, d.small, bytes);
+    return synchronise();
+  }
   if (bytes < stage_bytes / 4) {
-    if (bytes) put(0, from, bytes);
+    put(0, from, bytes);
     return synchronise();
   }
   make_stages();
@@ -173,8 +177,14 @@ void Cuda::copy_out(void* to, const void* from, std::size_t bytes) const {
     require_cuda(cudaMemcpyAsync(target, static_cast<const char*>(from) + at, n, cudaMemcpyDeviceToHost, d.stream),
                  "copying");
   };
+  if (bytes <= small_bytes) {
+    if (bytes) get(d.small, 0, bytes);
+    synchronise();
+    std::memcpy(to, d.small, bytes);
+    return;
+  }
   if (bytes < stage_bytes / 4) {
-    if (bytes) get(to, 0, bytes);
+    get(to, 0, bytes);
     return synchronise();
   }
   make_stages();

@@ -102,7 +102,7 @@ __device__ void sum_partials(T (&sum)[N], const T* partial, unsigned blocks) {
 
 template <class F, class Close>
 __global__ void __launch_bounds__(block_threads)
-    reduce_kernel(std::size_t n, F f, Close close, void* work, unsigned* arrived, Post post) {
+    reduce_kernel(std::size_t n, F f, Close close, void* work, unsigned* arrived, const Post* post) {
   // The type is asked for here: host code does not know what a device lambda returns.
   using V = std::decay_t<decltype(f(Index{}))>;
   using T = typename SumTraits<V>::Value;
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(block_threads)
   block_sum(sum);
   if (!arrive(sum, partial, arrived, gridDim.x, blockIdx.x)) return;
   sum_partials(sum, partial, gridDim.x);
-  if (post.size > 1 && threadIdx.x < 32) sum_over_ranks(post, 0, sum);
+  if (post && threadIdx.x < 32) sum_over_ranks(post, 0, sum);
   if (threadIdx.x == 0) {
     *arrived = 0;
     V total;
@@ -135,7 +135,7 @@ constexpr Index columns_at_once = 8;  // of reduce_columns, by a block: what the
 template <class F, class Close>
 __global__ void __launch_bounds__(block_threads)
     reduce_columns_kernel(std::size_t n, Scalar<Index> count, Index extra, F f, Close close, void* work,
-                          unsigned* arrived, Post post) {
+                          unsigned* arrived, const Post* post) {
   using V = std::decay_t<decltype(f(Index{}, Index{}))>;
   using T = typename SumTraits<V>::Value;
   constexpr int C = columns_at_once, N = SumTraits<V>::count;
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(block_threads)
   T* const own = static_cast<T*>(work) + std::size_t(first) * N * gridDim.x;
   if (!arrive(sum, own, arrived + blockIdx.y, gridDim.x, blockIdx.x)) return;
   sum_partials(sum, own, gridDim.x);
-  if (post.size > 1 && threadIdx.x < 32) sum_over_ranks(post, int(blockIdx.y), sum);
+  if (post && threadIdx.x < 32) sum_over_ranks(post, int(blockIdx.y), sum);
   if (threadIdx.x == 0) {
     arrived[blockIdx.y] = 0;
     for (int c = 0; c < C && first + c < columns; ++c) {
@@ -228,7 +228,8 @@ class Cuda {
   // As exec::Host has them.
   Cuda join(std::shared_ptr<Ranks> ranks, std::int64_t rows) const {
     Cuda member = *this;
-    if (ranks->size() > 1) member.team_ = std::make_shared<DeviceTeam>(std::move(ranks), rows, device_->number);
+    member.team_ = std::make_shared<DeviceTeam>(std::move(ranks), rows, device_->number);
+    make_room();
     return member;
   }
   bool in_team() const { return team_ != nullptr; }
@@ -239,14 +240,20 @@ class Cuda {
   void meet() const {
     if (team_) team_->meet();
   }
-  bool connect() const;
+  bool connect() const {
+    if (team_) team_->connect();
+    return team_ && team_->connected();
+  }
   void disconnect() const {
     if (team_) team_->disconnect();
   }
   /// The other ranks' GPUs are reached from within kernels; else sums come to the host, and iterations with them.
   bool connected() const { return team_ && team_->connected(); }
-  /// Where other ranks say, on this GPU, that they gave up; null before join.
-  const int* given_up() const { return team_ ? team_->given_up() : nullptr; }
+  void give_up() const {
+    if (team_) team_->give_up();
+  }
+  /// How kernels of a team wait.
+  cuda::Waiting waiting() const { return team_ ? team_->waiting() : cuda::Waiting{}; }
 
   // --- memory ---------------------------------------------------------------------------------------------------
   template <class T>
@@ -309,9 +316,9 @@ class Cuda {
   }
   template <class F, class Close>
   void reduce(std::size_t n, F f, Close close) const {
-    if (!through_host()) return reduce_here(n, f, close, connected() ? team_->post() : cuda::Post{});
+    if (!through_host()) return reduce_here(n, f, close, connected() ? team_->post() : nullptr);
     double* const sums = team_->staged(3);
-    reduce_here(n, f, cuda::LeaveSums{sums}, {});
+    reduce_here(n, f, cuda::LeaveSums{sums}, nullptr);
     synchronise();
     team_->sum(sums, 3);
     cuda::close_kernel<<<1, 1, 0, stream()>>>(f, close, sums);
@@ -320,9 +327,9 @@ class Cuda {
   template <class F, class Close>
   void reduce_columns(std::size_t n, Index most, Scalar<Index> count, Index extra, F f, Close close) const {
     if (!through_host())
-      return reduce_columns_here(n, most, count, extra, f, close, connected() ? team_->post() : cuda::Post{});
+      return reduce_columns_here(n, most, count, extra, f, close, connected() ? team_->post() : nullptr);
     double* const sums = team_->staged(2 * std::size_t(most));
-    reduce_columns_here(n, most, count, extra, f, cuda::LeaveSums{sums}, {});
+    reduce_columns_here(n, most, count, extra, f, cuda::LeaveSums{sums}, nullptr);
     synchronise();
     team_->sum(sums, 2 * std::size_t(most));
     cuda::close_columns_kernel<<<1, 1, 0, stream()>>>(count, extra, f, close, sums);
@@ -380,6 +387,7 @@ class Cuda {
     std::vector<std::unique_ptr<Array<unsigned>>> counters;
     int depth = 0, rehearsals = 0;
     long synchronisations = 0;
+    void* small = nullptr;  // pinned, for small copies
     void* stage = nullptr;  // pinned, for copies from pageable memory
     std::vector<cudaEvent_t> stage_free;
     ~Device();
@@ -387,7 +395,7 @@ class Cuda {
 
   bool through_host() const { return team_ && !team_->connected(); }
   template <class F, class Close>
-  void reduce_here(std::size_t n, F f, Close close, const cuda::Post& post) const {
+  void reduce_here(std::size_t n, F f, Close close, const cuda::Post* post) const {
     const unsigned blocks = reduction_grid(n);
     cuda::reduce_kernel<<<blocks, cuda::block_threads, 0, stream()>>>(
         n, f, close, scratch(blocks * cuda::most_sum_bytes), counters(1), post);
@@ -395,10 +403,10 @@ class Cuda {
   }
   template <class F, class Close>
   void reduce_columns_here(std::size_t n, Index most, Scalar<Index> count, Index extra, F f, Close close,
-                           const cuda::Post& post) const {
+                           const cuda::Post* post) const {
     const unsigned blocks = reduction_grid(n);
     const unsigned groups = unsigned((most + cuda::columns_at_once - 1) / cuda::columns_at_once);
-    if (post.size > 1 && groups > unsigned(cuda::channels)) throw_too_many_columns();
+    if (post && groups > unsigned(cuda::channels)) throw_too_many_columns();
     // Up to two sums a column: host code does not know what f returns.
     cuda::reduce_columns_kernel<<<dim3(blocks, groups), cuda::block_threads, 0, stream()>>>(
         n, count, extra, f, close,
@@ -406,6 +414,7 @@ class Cuda {
         counters(Index(groups)), post);
     launched();
   }
+  void make_room() const;
   [[noreturn]] static void throw_too_many_columns();
 
   unsigned grid(std::size_t n) const {

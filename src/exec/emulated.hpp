@@ -53,6 +53,7 @@ class Emulated {
   void meet() const {}
   bool connect() const { return true; }
   void disconnect() const {}
+  void give_up() const {}
 
   template <class T>
   Array<T> allocate(std::size_t n) const {

@@ -52,12 +52,14 @@ class Host {
   int* watch(int* mine) const { return team_ ? team_->watch(mine) : mine; }
   /// The wish of all, in a team, as it was last agreed on.
   bool wished() const { return team_ && team_->wished(); }
-  /// Collective: all ranks have come here. Of use where kernels wait for other ranks, before and after those: what is
-  /// asked of a driver may wait for them, and a rank that is gone is found out.
+  /// Collective: all ranks have come here. Of use before kernels that wait for other ranks: what is asked of a driver
+  /// may wait for those.
   void meet() const {}
   /// Collective: whether ranks reach one another without the host, which disconnect() forgoes on all of them.
   bool connect() const { return true; }
   void disconnect() const {}
+  /// The others wait for this rank no longer.
+  void give_up() const {}
 
   // --- memory ---------------------------------------------------------------------------------------------------
   template <class T>

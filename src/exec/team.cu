@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
-#include <limits>
 
 #include "exec/cuda.cuh"
 #include "exec/team.cuh"
@@ -50,7 +49,9 @@ void* reach(const Card& own, const Card& other, std::vector<void*>& opened) {
 constexpr std::size_t box_words =
     std::size_t(2) * cuda::channels * cuda::most_peers * 2 * std::size_t(cuda::most_values);
 // In device memory of a rank's own: messages sent, and what was agreed. Beside its box: whether others gave up.
-constexpr std::size_t own_bytes = cuda::channels * sizeof(unsigned) + sizeof(int);
+constexpr std::size_t counts_bytes = cuda::channels * sizeof(unsigned) + 2 * sizeof(int);
+constexpr std::size_t own_bytes = counts_bytes + sizeof(cuda::Post);
+static_assert(counts_bytes % alignof(cuda::Post) == 0);
 
 }  // namespace
 
@@ -83,26 +84,32 @@ PeerMemory::~PeerMemory() {
 DeviceTeam::DeviceTeam(std::shared_ptr<Ranks> ranks, std::int64_t rows, int device)
     : ranks_(std::move(ranks)), rows_(rows), device_(device), exceptions_(std::uncaught_exceptions()) {
   require_cuda(cudaSetDevice(device), "choosing the GPU");
+  require_cuda(cudaHostAlloc(&wish_there_, sizeof *wish_there_, cudaHostAllocMapped), "allocating pinned memory");
   require_cuda(cudaHostAlloc(&told_, sizeof *told_, cudaHostAllocMapped), "allocating pinned memory");
   require_cuda(cudaMalloc(&own_, own_bytes), "allocating device memory");
   require_cuda(cudaMemset(own_, 0, own_bytes), "clearing memory");
   *told_ = 0;
 }
 
-DeviceTeam::~DeviceTeam() {
-  cudaSetDevice(device_);
-  if (connected() && std::uncaught_exceptions() > exceptions_) {
-    const int yes = 1;
-    for (int r = 0; r < post_.size; ++r)
-      if (r != post_.rank) cudaMemcpy(post_.box[r] + box_words, &yes, sizeof yes, cudaMemcpyDefault);
-  }
-  if (own_) cudaFree(own_);
-  if (told_) cudaFreeHost(told_);
-  if (staged_) cudaFreeHost(staged_);
+void DeviceTeam::give_up() {
+  if (!connected()) return;
+  // A stream of its own: this rank's may wait for the others.
+  cudaStream_t stream = nullptr;
+  if (!succeeded(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking))) return;
+  for (int r = 0; r < post_.size; ++r)
+    if (r != post_.rank) cudaMemsetAsync(post_.box[r] + box_words, 1, sizeof(int), stream);
+  cudaStreamSynchronize(stream);
+  cudaStreamDestroy(stream);
+  cudaGetLastError();
 }
 
-std::size_t DeviceTeam::rows() const {
-  return std::size_t(std::min<std::int64_t>(rows_, std::numeric_limits<Index>::max()));
+DeviceTeam::~DeviceTeam() {
+  cudaSetDevice(device_);
+  if (std::uncaught_exceptions() > exceptions_) give_up();
+  if (own_) cudaFree(own_);
+  if (wish_there_) cudaFreeHost(wish_there_);
+  if (told_) cudaFreeHost(told_);
+  if (staged_) cudaFreeHost(staged_);
 }
 
 void DeviceTeam::connect() {
@@ -114,8 +121,11 @@ void DeviceTeam::connect() {
   for (int r = 0; r < post_.size; ++r) post_.box[r] = static_cast<cuda::Word*>(boxes_->of(r));
   post_.sent = static_cast<unsigned*>(own_);
   post_.agreed = reinterpret_cast<int*>(post_.sent + cuda::channels);
-  post_.given_up = reinterpret_cast<const int*>(post_.box[post_.rank] + box_words);
+  post_.waiting = {reinterpret_cast<const int*>(post_.box[post_.rank] + box_words),
+                   static_cast<unsigned long long>(1e9 * cuda::patience)};
   post_.told = told_;
+  post_there_ = reinterpret_cast<cuda::Post*>(static_cast<char*>(own_) + counts_bytes);
+  require_cuda(cudaMemcpy(post_there_, &post_, sizeof post_, cudaMemcpyHostToDevice), "opening the team");
 }
 
 void DeviceTeam::meet() const {
@@ -135,6 +145,9 @@ int* DeviceTeam::watch(int* mine, cudaStream_t stream) {
   post_.wish = mine;
   *told_ = 0;
   if (!connected()) return told_;
+  *wish_there_ = mine;
+  require_cuda(cudaMemcpyAsync(&post_there_->wish, wish_there_, sizeof mine, cudaMemcpyHostToDevice, stream),
+               "opening the team");
   require_cuda(cudaMemsetAsync(post_.agreed, 0, sizeof(int), stream), "clearing memory");
   return post_.agreed;
 }

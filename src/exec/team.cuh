@@ -32,11 +32,17 @@ __device__ __forceinline__ void post_word(Word* to, unsigned data, unsigned numb
   const Word word = Word(number) << 32 | data;
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" : : "l"(to), "l"(word) : "memory");
 }
-/// Waits for the message. Where a rank has given up it waits no longer, and what it returns is of no use: the host finds
-/// out when it meets the others. Ends the kernel with an error after two minutes.
-__device__ __forceinline__ unsigned await_word(const Word* from, unsigned number, const int* given_up) {
+/// Seconds that a rank waits for another one before it takes it for lost; tests wait less.
+inline double patience = 120;
+
+struct Waiting {
+  const int* given_up = nullptr;  // here, written by others
+  unsigned long long most = 0;    // nanoseconds
+};
+/// Waits for the message. Where a rank has given up it waits no longer, and what it returns is of no use: the host
+/// finds out when it meets the others. Ends the kernel with an error after `waiting.most`.
+__device__ __forceinline__ unsigned await_word(const Word* from, unsigned number, const Waiting& waiting) {
   constexpr int between = 1 << 10;
-  constexpr unsigned long long most_nanoseconds = 120000000000ull;
   unsigned long long begun = 0;
   for (int looks = 1;; ++looks) {
     Word word;
@@ -46,21 +52,21 @@ __device__ __forceinline__ unsigned await_word(const Word* from, unsigned number
       unsigned long long now;
       asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
       if (begun == 0) begun = now;
-      if (*static_cast<const volatile int*>(given_up)) return 0;
-      if (now - begun > most_nanoseconds) __trap();
+      if (*static_cast<const volatile int*>(waiting.given_up)) return 0;
+      if (now - begun > waiting.most) __trap();
     }
   }
 }
 
-/// What a kernel knows of the team.
+/// What a kernel knows of the team; in device memory, so that a GPU that is alone passes nothing but a null pointer.
 struct Post {
   int rank = 0, size = 1;
-  Word* box[most_peers] = {};     // of each rank, on its GPU: [2][channels][most_peers][2 most_values]
-  unsigned* sent = nullptr;       // [channels], here: messages so far
-  const int* given_up = nullptr;  // here, written by others
-  const int* wish = nullptr;      // this rank's host wants to stop
-  int* agreed = nullptr;          // here: somebody does
-  int* told = nullptr;            // the same for the host
+  Word* box[most_peers] = {};  // of each rank, on its GPU: [2][channels][most_peers][2 most_values]
+  unsigned* sent = nullptr;    // [channels], here: messages so far
+  Waiting waiting;
+  const int* wish = nullptr;  // this rank's host wants to stop
+  int* agreed = nullptr;      // here: somebody does
+  int* told = nullptr;        // the same for the host
 
   __device__ __forceinline__ Word* place(int whose, unsigned number, int channel, int from) const {
     return box[whose] + ((std::size_t(number & 1) * channels + channel) * most_peers + from) * 2 * most_values;
@@ -69,11 +75,12 @@ struct Post {
 
 /// In the first warp of one block: sum[k] of thread 0 becomes that over all ranks, added in their order.
 template <class T, int N>
-__device__ void sum_over_ranks(const Post& post, int channel, T (&sum)[N]) {
+__device__ void sum_over_ranks(const Post* there, int channel, T (&sum)[N]) {
   constexpr int M = N + 1, W = 2 * M;  // the wish to stop travels along
   static_assert(M <= most_values);
   __shared__ double mine[M];
   __shared__ unsigned got[most_peers][W];
+  const Post& post = *there;
   const int lane = int(threadIdx.x);
   const unsigned number = post.sent[channel] + 1;
   if (lane == 0) {
@@ -91,7 +98,7 @@ __device__ void sum_over_ranks(const Post& post, int channel, T (&sum)[N]) {
   for (int i = lane; i < W * post.size; i += 32) {
     const int from = i / W, w = i % W;
     if (from != post.rank)
-      got[from][w] = await_word(post.place(post.rank, number, channel, from) + w, number, post.given_up);
+      got[from][w] = await_word(post.place(post.rank, number, channel, from) + w, number, post.waiting);
   }
   __syncwarp();
   if (lane != 0) return;
@@ -131,17 +138,20 @@ class PeerMemory {
 class DeviceTeam {
  public:
   DeviceTeam(std::shared_ptr<Ranks> ranks, std::int64_t rows, int device);
-  /// Where an exception passes through, the others are told to give up.
+  /// Gives up where an exception passes through.
   ~DeviceTeam();
+  /// The other ranks' kernels wait for this one no longer.
+  void give_up();
 
   /// Collective: opens the others' memory. Without it, and where that is not possible, sums go through the host.
   void connect();
   bool connected() const { return post_.size > 1; }
   void disconnect() { post_.size = 1; }
-  const int* given_up() const { return post_.given_up; }
-  const cuda::Post& post() const { return post_; }
+  const cuda::Waiting& waiting() const { return post_.waiting; }
+  /// For kernels: in this GPU's memory.
+  const cuda::Post* post() const { return post_there_; }
   Ranks& ranks() const { return *ranks_; }
-  std::size_t rows() const;
+  std::size_t rows() const { return std::size_t(rows_); }
   std::size_t even_share() const { return (rows() + std::size_t(ranks_->size()) - 1) / std::size_t(ranks_->size()); }
   /// All ranks have come here. What one of them asks of the driver may wait for kernels that wait for another rank.
   void meet() const;
@@ -159,8 +169,10 @@ class DeviceTeam {
   int exceptions_;
   std::unique_ptr<PeerMemory> boxes_;
   cuda::Post post_;
-  void* own_ = nullptr;  // device memory of what post_ points to here
-  int* told_ = nullptr;  // pinned
+  cuda::Post* post_there_ = nullptr;
+  const int** wish_there_ = nullptr;  // pinned: what is copied to the one there
+  void* own_ = nullptr;               // device memory of what post_ points to here
+  int* told_ = nullptr;               // pinned
   std::vector<double> buffer_;
   double* staged_ = nullptr;
   std::size_t staged_size_ = 0;

@@ -4,11 +4,9 @@
 // the wish to stop, since a rank that stopped alone would leave the others waiting.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -23,8 +21,8 @@ class Together {
   Together(std::shared_ptr<Ranks> ranks, std::int64_t rows) : ranks_(std::move(ranks)), rows_(rows) {}
 
   int size() const { return ranks_->size(); }
-  /// Of all ranks, as far as an Index goes.
-  std::size_t rows() const { return std::size_t(std::min<std::int64_t>(rows_, std::numeric_limits<Index>::max())); }
+  /// Of all ranks.
+  std::size_t rows() const { return std::size_t(rows_); }
 
   /// values[k] over all ranks, in their arithmetic.
   template <class T>

@@ -316,7 +316,6 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     }
   }
   out.precision = stage->policy().name;
-  ex_.meet();
 
   const double reached = history[control.iteration];
   if (now.two > best || !std::isfinite(now.two)) {

@@ -82,6 +82,8 @@ class EngineIn : public Engine {
 /// The way in for rooms above this one.
 struct Inside {
   static Engine& engine(Solver& solver);
+  /// After analyse: of the whole matrix, with its values where they were looked at.
+  static bool symmetric(const Solver& solver);
 };
 
 /// A rank's, where there is a team.

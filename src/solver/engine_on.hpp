@@ -52,13 +52,16 @@ class EngineOn final : public EngineIn<Space> {
     precond_.reset();
     system_.analyse(a, graph, plan);
     if (team_.ranks) join_team(plan.rows_in_all);
+    if (team_.preconditioner && plan.precision.arithmetic != Format::fp64)
+      throw Error("a preconditioner that the caller brings works in double: take --precision fp64");
     precond_ = team_.preconditioner ? given_preconditioner(a.rows) : own_preconditioner(a, plan);
     if (!precond_) replace_preconditioner(a, plan.precond);
     const Index n = a.rows;
     if (plan.precision.arithmetic == Format::fp64)
       method_ = make_method<Space, T>(member_, plan.method, n, plan.restart);
     else
-      stages_ = std::make_unique<Stages<Space, System>>(ex_, member_, links_.get(), plan, options_, n);
+      stages_ =
+          std::make_unique<Stages<Space, System>>(ex_, member_, team_.ranks.get(), links_.get(), plan, options_, n);
     // A GPU that factors slices in double has no use for them.
     constexpr bool on_gpu = requires { system_.forget_values(); };
     values_wanted_here_ = !on_gpu || stages_ || precond::sweeps_of(plan.precond) == precond::Sweeps::of_its_own;
@@ -121,12 +124,19 @@ class EngineOn final : public EngineIn<Space> {
       ex_.clear(x_);
     else
       system_.copy_in(x_, std::span<const double>(x));
-    krylov::Outcome out = run(*product(), from_zero, monitor, patience_);
+    krylov::Outcome out;
+    try {
+      out = run(*product(), from_zero, monitor, patience_);
+    } catch (...) {
+      member_.give_up();
+      throw;
+    }
     system_.copy_out(x, x_);
     return out;
   }
   krylov::Outcome solve_there(const double* b, double* x, const Product& product, Monitor& monitor) override {
     enter();
+    if (product && member_.in_team()) throw Error("products by the caller's own function are for one rank");
     system_.permute_in(b_.data(), b);
     ex_.clear(x_);
     krylov::Outcome out = product
@@ -170,6 +180,8 @@ class EngineOn final : public EngineIn<Space> {
 
  private:
   void join_team(std::int64_t rows) {
+    const bool coupled = team_.coupling && !team_.coupling->rows().empty();
+    if (team_.ranks->size() == 1 && !coupled) return;  // alone
     member_ = ex_.join(team_.ranks, rows);
     if (team_.coupling) links_ = make_links(ex_, team_, system_);
   }

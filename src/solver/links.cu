@@ -36,15 +36,15 @@ __global__ void send_kernel(Targets targets, const Index* rows, const T* x, cons
 template <class T>
 __global__ void receive_kernel(Index rows, const Index* row, const Offset* offsets, const Index* columns,
                                const double* values, const Word* slots, std::size_t turn, const double* R, int sign,
-                               T* y, unsigned* numbers, const int* given_up) {
+                               T* y, unsigned* numbers, exec::cuda::Waiting waiting) {
   const unsigned number = numbers[0] + 1;
   const Word* const in = slots + (number & 1) * turn;
   for (Index i = Index(blockIdx.x * blockDim.x + threadIdx.x); i < rows; i += Index(gridDim.x * blockDim.x)) {
     double sum = 0;
     for (Offset k = offsets[i]; k < offsets[i + 1]; ++k) {
       const Word* const word = in + 2 * std::size_t(columns[k]);
-      const unsigned low = exec::cuda::await_word(word, number, given_up);
-      const unsigned high = exec::cuda::await_word(word + 1, number, given_up);
+      const unsigned low = exec::cuda::await_word(word, number, waiting);
+      const unsigned high = exec::cuda::await_word(word + 1, number, waiting);
       sum += values[k] * __hiloint2double(int(high), int(low));
     }
     y[row[i]] += T(sign * (R ? R[row[i]] : 1.0) * sum);
@@ -104,7 +104,7 @@ bool DeviceLinks::connect(const exec::Cuda& member) {
                                               std::max<std::size_t>(1, 4 * std::size_t(plan_.slots)) * sizeof(Word));
   slots_.resize(std::size_t(ranks_->size()));
   ranks_->all_gather(&plan_.slots, sizeof plan_.slots, slots_.data());
-  if (words_->possible()) given_up_ = member.given_up();
+  if (words_->possible()) waiting_ = member.waiting();
   return words_->possible();
 }
 
@@ -114,7 +114,7 @@ void DeviceLinks::take_values() {
 
 template <class T>
 void DeviceLinks::send(const T* x, const double* C) {
-  if (given_up_) {
+  if (waiting_.given_up) {
     if (plan_.neighbours.empty() || most_sends_ == 0) return;
     Targets targets;
     for (std::size_t k = 0; k < plan_.neighbours.size(); ++k) {
@@ -138,12 +138,12 @@ void DeviceLinks::send(const T* x, const double* C) {
 
 template <class T>
 void DeviceLinks::receive(T* y, const double* R, int sign) {
-  if (given_up_) {
+  if (waiting_.given_up) {
     if (plan_.neighbours.empty()) return;
     receive_kernel<<<blocks_of(Index(b_rows_.size())), exec::cuda::block_threads, 0, ex_.stream()>>>(
         Index(b_rows_.size()), b_rows_.data(), b_offsets_.data(), b_columns_.data(), b_values_.data(),
         static_cast<const Word*>(words_->of(ranks_->rank())), 2 * std::size_t(plan_.slots), R, sign, y, numbers_.data(),
-        given_up_);
+        waiting_);
     return exec::cuda::launched("adding what other GPUs sent");
   }
   coupling_->finish(got_.data());

@@ -45,7 +45,7 @@ class DeviceLinks final : public Links<exec::Cuda> {
 
   // From GPU to GPU.
   std::unique_ptr<exec::PeerMemory> words_;
-  const int* given_up_ = nullptr;
+  exec::cuda::Waiting waiting_;  // of the team, where GPUs reach one another
   exec::Array<Index> send_rows_, b_rows_, b_columns_;
   exec::Array<Offset> b_offsets_;
   exec::Array<double> b_values_;

@@ -12,7 +12,7 @@
 
 namespace krilu::solver {
 
-/// Between two starts every rank forms a sum over all.
+/// Of three starts in a row, a sum over all ranks stands between the first and the last.
 template <class Space>
 class Links {
  public:

@@ -32,6 +32,8 @@ void require_device(const std::string& device) {
     require_name("device", device, devices);
 }
 
+bool wants_host(const Options& o) { return o.triangular == "serial" || o.scaling != "none" || o.precond == "lu"; }
+
 void require_numbers(const Options& o) {
   if (!(o.rtol >= 0) || !(o.atol >= 0)) throw Error("rtol and atol are numbers from 0");
   constexpr int most_vectors = 30000;

@@ -22,6 +22,9 @@ void require_numbers(const Options& options);
 /// Throws krilu::Error where the solver that is named does not know its residual in the norm.
 void require_norm(const Options& options);
 
+/// Whether something is asked for that only the host has, so that `auto` takes no GPU.
+bool wants_host(const Options& options);
+
 /// What messages count: rows from 1, cells and faces from 0.
 struct Counted {
   const char* name;   // "row"

@@ -104,6 +104,7 @@ struct Solver::Body {
   Counts counts;
   Index rows = 0;
   std::int64_t rows_in_all = 0;  // of all ranks
+  bool all_symmetric = false;    // likewise
   std::uint64_t pattern = 0;
   bool analysed = false, factored = false;
   Seconds seconds;
@@ -126,7 +127,7 @@ struct Solver::Body {
     ranks() ? together(*ranks(), f) : f();
   }
   void choose_device();
-  solver::Facts in_all(solver::Facts facts);
+  solver::Facts in_all(const CsrView& a, solver::Facts facts);
   void put_up_ladder(const CsrView& a, solver::Facts facts);
   Result run(std::span<const double> b, std::span<double> x, bool from_zero, Monitor& monitor);
   void factor_first(const CsrView& a);
@@ -141,9 +142,17 @@ Solver::Solver(Options options, Team team) : body_(std::make_unique<Body>()) {
     require_options(options);
     if (body_->ranks() && options.precond == "lu")
       throw Error("precond lu factors the whole matrix: over several ranks take ilu0, iluk, ilut, ras or dilu");
+    if (!body_->ranks() && (body_->team.coupling || body_->team.preconditioner))
+      throw Error("a team has ranks: a coupling or a preconditioner comes with them, be it one rank alone");
     body_->options = std::move(options);
     body_->choose_device();
   });
+  if (Ranks* ranks = body_->ranks()) {
+    const std::string device = body_->engine->device();
+    require_same(*ranks, "kind of device", device.substr(0, device.find(':')));
+    require_same(*ranks, "kind of team",
+                 fmt::format("{} {}", body_->team.coupling != nullptr, body_->team.preconditioner != nullptr));
+  }
 }
 Solver::~Solver() = default;
 Solver::Solver(Solver&&) noexcept = default;
@@ -153,8 +162,7 @@ Solver& Solver::operator=(Solver&&) noexcept = default;
 void Solver::Body::choose_device() {
   const std::string& d = options.device;
   on_gpu = d.starts_with("cuda");
-  const bool hosts_own = options.triangular == "serial" || options.scaling != "none" || options.precond == "lu";
-  if (d == "auto" && !hosts_own && solver::cuda_devices() > 0) on_gpu = true;
+  if (d == "auto" && !solver::wants_host(options) && solver::cuda_devices() > 0) on_gpu = true;
   if (d == "auto" && !on_gpu && options.triangular == "tiled")
     throw Error("triangular tiled is for GPUs, and this machine has none: take level-set or sync-free");
   if (on_gpu) {
@@ -171,7 +179,7 @@ void Solver::Body::choose_device() {
 }
 
 /// What holds for the rows of all ranks, the same on each.
-solver::Facts Solver::Body::in_all(solver::Facts facts) {
+solver::Facts Solver::Body::in_all(const CsrView& a, solver::Facts facts) {
   sparse::DiagonalFacts& d = facts.diagonal;
   facts.one_sign = d.negative == 0 || d.negative == rows;
   rows_in_all = rows;
@@ -185,7 +193,7 @@ solver::Facts Solver::Body::in_all(solver::Facts facts) {
   of[empty] = d.empty_rows;
   of[dominant] = d.dominant_rows;
   of[negative] = d.negative;
-  of[unlike] = !facts.symmetry.values || !symmetric;
+  of[unlike] = (a.nnz() > 0 && !facts.symmetry.values) || !symmetric;
   ranks()->sum(of);
   rows_in_all = std::int64_t(of[rows_]);
   // Counts are for people, and for whether there are any.
@@ -207,7 +215,7 @@ void Solver::Body::choose(const solver::Facts& facts) {
   const bool full = diagonal.missing == 0 && diagonal.zero == 0;
   const bool symmetric = facts.symmetry.values && facts.one_sign && full;
   const std::string first_bad =
-      diagonal.first_bad < 0 ? std::string("in another rank") : fmt::format("row {}", diagonal.first_bad + 1);
+      diagonal.first_bad < 0 ? std::string("one of another rank") : fmt::format("row {}", diagonal.first_bad + 1);
   plan = {};
   plan.rows_in_all = rows_in_all;
   plan.method = options.solver;
@@ -338,18 +346,22 @@ void Solver::analyse(const CsrView& a) {
   solver::Facts facts;
   s.agreed([&] {
     facts = s.engine->look(a, look_at_values);
-    if (must_choose && a.rows > 0 && !a.values)
+    if (must_choose && a.nnz() > 0 && !a.values)
       throw Error("the matrix has no values: name solver and preconditioner to analyse a pattern alone");
   });
   s.pattern = facts.pattern;
-  s.choose(s.in_all(facts));
+  facts = s.in_all(a, facts);
+  s.all_symmetric = facts.symmetry.values;
+  s.choose(facts);
 
   // Orderings and levels are those of the pattern of A + A^T; where A's pattern is symmetric, A serves as it is, but
   // for the orderings that are made on the host and want no diagonal.
   const bool made_here = s.plan.ordering != "natural" && !schedule::is_block_ordering(s.plan.ordering);
   const bool need_graph = s.plan.triangular ? !facts.symmetry.pattern || made_here : made_here && !s.on_gpu;
-  const CsrMatrix graph = need_graph ? sparse::adjacency(a) : CsrMatrix{};
-  s.agreed([&] { s.engine->analyse(a, need_graph ? graph.view() : a, s.plan); });
+  s.agreed([&] {
+    const CsrMatrix graph = need_graph ? sparse::adjacency(a) : CsrMatrix{};
+    s.engine->analyse(a, need_graph ? graph.view() : a, s.plan);
+  });
   if (s.ranks()) s.engine->connect();
   if (s.plan.triangular) s.explanation.push_back(s.engine->shape());
   if (const std::string own = s.engine->preconditioner(); !own.empty()) {
@@ -412,7 +424,7 @@ void Solver::Body::factor_first(const CsrView& a) {
       notes.push_back(fmt::format("precond auto: {} in place of {} ({})", next, plan.precond, e.what()));
       plan.precond = next;
       analysed = false;
-      engine->replace_preconditioner(a, next);
+      agreed([&] { engine->replace_preconditioner(a, next); });
       analysed = true;
     }
   }
@@ -442,7 +454,7 @@ void Solver::factor(const CsrView& a) {
   const exec::Host host(s.options.threads);
   s.agreed([&] {
     if (!s.analysed) throw Error("factor comes after analyse");
-    if (!a.values && a.rows > 0) throw Error("the matrix has no values");
+    if (!a.values && a.nnz() > 0) throw Error("the matrix has no values");
     if (!s.values_seen && (a.rows != s.rows || a.cols != s.rows || sparse::pattern_hash(host, a) != s.pattern))
       throw Error("the matrix has another pattern than the one that was analysed: call analyse first");
   });
@@ -491,7 +503,9 @@ Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* mo
 }
 
 Result Solver::Body::run(std::span<const double> b, std::span<double> x, bool from_zero, Monitor& monitor) {
-  krylov::Outcome out = engine->solve(b, x, from_zero, monitor);
+  // Ranks meet within the solve, too: one that fails there tells GPUs that wait for it, and here everybody.
+  krylov::Outcome out;
+  agreed([&] { out = engine->solve(b, x, from_zero, monitor); });
   Result r = solver::result_of(out, std::size_t(rows_in_all));
   r.solver = options.solver == "gmres-ir" ? options.solver : plan.method;
   r.precond = plan.precond;
@@ -533,6 +547,7 @@ void Solver::set_tolerances(double rtol, double atol) {
 }
 
 solver::Engine& solver::Inside::engine(Solver& solver) { return *solver.body_->engine; }
+bool solver::Inside::symmetric(const Solver& solver) { return solver.body_->all_symmetric; }
 
 Costs Solver::costs() {
   if (!body_->factored) throw Error("costs comes after analyse and factor");

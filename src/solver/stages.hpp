@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/together.hpp"
 #include "krylov/bicgstab.hpp"
 #include "krylov/cg.hpp"
 #include "krylov/gmres.hpp"
@@ -35,8 +36,9 @@ std::unique_ptr<krylov::Method<Space, T>> make_method(const Space& space, const 
 template <class Space, class System>
 class Stages {
  public:
-  /// member: the space that methods form their sums in; links: of a team, or null.
-  Stages(Space space, Space member, Links<Space>* links, const Plan& plan, const Options& options, Index rows);
+  /// member: the space that methods form their sums in; ranks and links: of a team, or null.
+  Stages(Space space, Space member, Ranks* ranks, Links<Space>* links, const Plan& plan, const Options& options,
+         Index rows);
 
   /// Takes the values of a, which the system holds in double and M was factored for. What the first stage needs is
   /// rounded here, the rest when it is needed. Both outlive the stages.
@@ -81,6 +83,7 @@ class Stages {
   krylov::Method<Space, double>& method_in_double();
 
   Space ex_, member_;
+  Ranks* ranks_;
   Links<Space>* links_;
   Plan plan_;
   Options options_;
@@ -110,10 +113,11 @@ class Stages {
 };
 
 template <class Space, class System>
-Stages<Space, System>::Stages(Space space, Space member, Links<Space>* links, const Plan& plan, const Options& options,
-                              Index rows)
+Stages<Space, System>::Stages(Space space, Space member, Ranks* ranks, Links<Space>* links, const Plan& plan,
+                              const Options& options, Index rows)
     : ex_(std::move(space)),
       member_(std::move(member)),
+      ranks_(ranks),
       links_(links),
       plan_(plan),
       options_(options),
@@ -272,7 +276,13 @@ krylov::Stage<Space, double>* Stages<Space, System>::next() {
   if (next_ >= levels_.size()) return nullptr;
   const Level& level = levels_[next_];
   stage_.reset();
-  if (next_ != prepared_) prepare(next_);
+  if (next_ != prepared_) {
+    // All ranks are here, and what one of them has no memory for, none goes on to.
+    if (ranks_)
+      together(*ranks_, [this] { prepare(next_); });
+    else
+      prepare(next_);
+  }
   reached_ = next_++;
   const sparse::Rounding r = rounding(level.factors);
   member_.rehearse(rounded_ ? rounded_->trials_left() : M_->trials_left());

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <mutex>
 
 #include "distributed/rows.hpp"
 #include "krilu/distributed.hpp"
@@ -153,26 +152,44 @@ TEST(DistributedSolver, PartsWithoutNeighboursAreSolvedBesideOneAnother) {
   });
 }
 
-TEST(DistributedSolver, RowsBeyond32BitsAreCounted) {
-  // The whole matrix has 6e9 rows; this test holds three thin parts of it, and all other rows are nobody's: so the
-  // parts are renumbered to stand together, as a reader would, with the numbers still beyond 2^32.
+TEST(DistributedSolver, RowsThatNobodyHasAreNamedInWholeNumbers) {
+  // halo_test.cpp multiplies with columns beyond 2^32; a system is solved with all of its rows only.
   constexpr std::int64_t far = 5'000'000'000;
   const CsrMatrix a = generate("gen:convdiff2d:30x30");
-  const auto b = random_vector(std::size_t(a.rows), 2, -1, 1);
-  std::mutex mutex;
-  std::vector<std::string> said;
   run_ranks(3, [&](const std::shared_ptr<Communicator>& c) {
     RowsMatrix rows = rows_of(a, {0, 300, 600, 900}, c->rank());
     rows.all = far + a.rows;
     rows.first += far;
     for (auto& column : rows.columns) column += far;
     DistributedSolver solver(options_of("bicgstab", "jacobi"), c);
-    const std::string sentence = refusal([&] { solver.setup(rows); });
-    const std::lock_guard lock(mutex);
-    said.push_back(sentence);
+    expect_words(refusal([&] { solver.setup(rows); }), {"5000000001"});
   });
-  // Rows that nobody has leave a system that cannot be solved, and the numbers in the sentence are whole.
-  for (const std::string& sentence : said) expect_words(sentence, {"5000000"});
+}
+
+TEST(DistributedSolver, BlocksWithoutEntriesAreSolvedThroughTheOthers) {
+  // Rank 0's rows have entries in rank 1's columns alone, and the other way.
+  CsrMatrix a;
+  a.rows = a.cols = 4;
+  a.offsets = {0, 1, 2, 3, 4};
+  a.columns = {3, 2, 1, 0};
+  a.values = {2, 4, 5, 8};
+  std::vector<double> x(4);
+  const auto t = solve_together(a, {2, 4, 5, 8}, x, {0, 2, 4}, options_of("gmres", "none"));
+  EXPECT_EQ(t.results[0].status, Status::converged);
+  for (const double v : x) EXPECT_NEAR(v, 1, 1e-7);
+}
+
+TEST(DistributedSolver, MixedPrecisionLeavesOverlapOutAndSaysSo) {
+  const CsrMatrix a = generate("gen:convdiff2d:20x20");
+  const auto b = random_vector(std::size_t(a.rows), 2, -1, 1);
+  for (const char* solver : {"gmres-ir", "fgmres", "bicgstab"}) {
+    Options options = options_of(solver, "ras:2,1");
+    if (std::string(solver) != "gmres-ir") options.precision = "fp32";
+    std::vector<double> x(b.size());
+    const auto t = solve_together(a, b, x, {0, 200, 400}, options);
+    EXPECT_EQ(t.results[0].status, Status::converged);
+    expect_words(t.results[0].notes.front(), {"without overlap"});
+  }
 }
 
 TEST(DistributedSolver, NewValuesNeedNoNewAnalysis) {

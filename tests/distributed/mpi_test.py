@@ -1,5 +1,5 @@
-#!/ usr / bin / env python3
-#SPDX - License - Identifier : Apache - 2.0
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """MPI ranks by mpirun: every call on 1, 2 and 3 ranks; and a rank that fails, dies or leaves ends all ranks within
 seconds, with its sentence and a status that is not zero.
 
