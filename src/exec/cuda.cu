@@ -124,6 +124,11 @@ void Cuda::throw_too_many_columns() {
 void Cuda::synchronise() const {
   ++device_->synchronisations;
   require_cuda(cudaStreamSynchronize(device_->stream), "working on the GPU");
+  if (!device_->keeps_graphs) drop_graphs();
+}
+
+/// Of launches that have ended.
+void Cuda::drop_graphs() const {
   for (cudaGraphExec_t graph : device_->launched_graphs) cudaGraphExecDestroy(graph);
   device_->launched_graphs.clear();
 }

@@ -229,6 +229,7 @@ class Cuda {
   Cuda join(std::shared_ptr<Ranks> ranks, std::int64_t rows) const {
     Cuda member = *this;
     member.team_ = std::make_shared<DeviceTeam>(std::move(ranks), rows, device_->number);
+    device_->keeps_graphs = true;
     make_room();
     return member;
   }
@@ -238,7 +239,9 @@ class Cuda {
   int* watch(int* mine) const { return team_ ? team_->watch(mine, stream()) : mine; }
   bool wished() const { return team_ && team_->wished(); }
   void meet() const {
-    if (team_) team_->meet();
+    if (!team_) return;
+    drop_graphs();
+    team_->meet();
   }
   bool connect() const {
     if (team_) team_->connect();
@@ -382,7 +385,9 @@ class Cuda {
     cudaStream_t stream = nullptr;
     std::vector<cudaStream_t> idle_streams;  // for bodies recorded while another records
     std::shared_ptr<Memory> memory, plain, shared;
-    std::vector<cudaGraphExec_t> launched_graphs;  // alive until the next synchronisation
+    std::vector<cudaGraphExec_t> launched_graphs;  // alive until the next synchronisation, or
+    bool keeps_graphs = false;  // the next meeting: to drop one may wait for all that runs on the GPU, also for kernels
+                                // that wait for this rank
     std::vector<std::unique_ptr<Array<char>>> scratch;
     std::vector<std::unique_ptr<Array<unsigned>>> counters;
     int depth = 0, rehearsals = 0;
@@ -415,6 +420,7 @@ class Cuda {
     launched();
   }
   void make_room() const;
+  void drop_graphs() const;
   [[noreturn]] static void throw_too_many_columns();
 
   unsigned grid(std::size_t n) const {
@@ -528,7 +534,7 @@ void Cuda::conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Reco
     cudaGraphExec_t ready;
     require_cuda(cudaGraphInstantiate(&ready, top, 0), "making a graph ready");
     require_cuda(cudaGraphDestroy(top), "making a graph ready");
-    meet();
+    if (team_) team_->meet();
     require_cuda(cudaGraphLaunch(ready, d.stream), "launching a graph");
     d.launched_graphs.push_back(ready);
   }

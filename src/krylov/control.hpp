@@ -71,11 +71,13 @@ struct Control {
   KRILU_INLINE int record(T norm_now) {
     norm = norm_now;
     ++iteration;
-    history[iteration] = double(norm_now * scale);
-    least = history[iteration] < least ? history[iteration] : least;
-    largest = history[iteration] > largest ? history[iteration] : largest;
+    // The history is the host's memory, which a GPU writes and does not read.
+    const double residual = double(norm_now * scale);
+    history[iteration] = residual;
+    least = residual < least ? residual : least;
+    largest = residual > largest ? residual : largest;
     publish(&feed->iteration, iteration);
-    publish(&feed->residual, history[iteration]);
+    publish(&feed->residual, residual);
     if (!(norm_now - norm_now == T(0))) return stop(Stop::not_finite);
     if (norm_now <= target) return stop(Stop::target);
     if (iteration >= max_iterations) return stop(Stop::limit);
