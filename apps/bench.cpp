@@ -42,8 +42,8 @@ const std::vector<Paper>& papers() {
                                        run_gmres_ir_paper,
                                        {"-fig3.png", "-fig4.png", "-fig6.png", "-fig9.png", "-fig10.png"}},
                                       {"multigpu-paper",
-                                       "Liu, Zhong and Chen (2011), inexact Newton on elliptic grids: Figures 7, 9 "
-                                       "and 10, on one device",
+                                       "Liu, Zhong and Chen (2011), inexact Newton on elliptic grids: Figures 7 to "
+                                       "10; 7 and 8 over GPUs or ranks",
                                        run_multigpu_paper,
                                        {"-fig7.png", "-fig9.png", "-fig10.png"}},
                                       {"mesh-paper",

@@ -2,6 +2,7 @@
 // krilu bench multigpu-paper: what section 5 of Liu, Zhong and Chen (2011) measured, BiCGStab and inexact Newton on the
 // equations of elliptic grids round NACA 0012, over the number of unknowns: Figures 7, 9 and 10, on one device, and
 // beside it one core of the same machine. Every solve begins from the same nodes, with control terms held fixed.
+// Figures 7 and 8 on several GPUs, or over two threads of the host: iterations on the first step's linear system.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "exec/host.hpp"
 #include "grid/problem.hpp"
 #include "io/report.hpp"
+#include "krilu/distributed.hpp"
 #include "krilu/error.hpp"
 #include "krilu/version.hpp"
 #include "solver/engine.hpp"
@@ -29,12 +31,14 @@ using Json = nlohmann::ordered_json;
 struct Case {
   const char* name;
   Index around, outward;
-  bool large;  // left out on a host where it is not asked for
+  bool large;                    // left out on a host where it is not asked for
+  bool iterations_only = false;  // Newton's steps would take minutes
 };
 /// 2.8M is the paper's largest on one card.
 const std::vector<Case>& cases() {
-  static const std::vector<Case> all{{"16k", 129, 65, false},  {"65k", 257, 129, false},  {"260k", 513, 257, false},
-                                     {"1M", 1025, 513, false}, {"2.8M", 1673, 841, true}, {"16M", 4097, 2049, true}};
+  static const std::vector<Case> all{
+      {"16k", 129, 65, false},   {"65k", 257, 129, false},  {"260k", 513, 257, false},      {"1M", 1025, 513, false},
+      {"2.8M", 1673, 841, true}, {"16M", 4097, 2049, true}, {"32M", 5793, 2897, true, true}};
   return all;
 }
 
@@ -67,6 +71,7 @@ struct Row {
   const Case* grid;
   std::int64_t unknowns = 0;
   std::vector<Line> lines;
+  std::vector<double> over_ranks;  // seconds of an iteration, for each of rank_counts()
   /// Of the fastest method on each side, up to the last step that all of them took.
   double best_core_over_device() const {
     int steps = std::numeric_limits<int>::max();
@@ -118,11 +123,99 @@ Run run(const Equations& equations, const std::vector<double>& start, const Meth
   return run;
 }
 
+/// GPUs or threads that iterations are shared by; one where a device is named that has no others beside it.
+std::vector<int> rank_counts(const std::string& device) {
+  const int most = device == "host" ? 2 : device == "cuda" ? solver::cuda_devices() : 1;
+  std::vector<int> counts;
+  for (const int ranks : {1, 2, 4})
+    if (ranks <= most) counts.push_back(ranks);
+  return counts;
+}
+
+struct LinearSystem {
+  CsrMatrix a;
+  std::vector<double> b;
+};
+/// J d = -F at the start, evaluated on the host.
+LinearSystem first_system(GridOptions g) {
+  g.newton.linear.device = "host";
+  const grid::Problem problem(g);
+  const Equations& equations = problem.equations();
+  const std::vector<double> x = grid::unknowns_of(problem.plane);
+  LinearSystem s{equations.pattern(), std::vector<double>(x.size())};
+  exec::Host(g.newton.linear.threads).for_each_range(x.size(), [&](Index begin, Index end) {
+    equations.residual(begin, end, {x.data()}, {s.b.data()});
+    equations.jacobian(begin, end, {x.data()}, {s.a.values.data()});
+    for (Index i = begin; i < end; ++i) s.b[std::size_t(i)] *= -1;
+  });
+  return s;
+}
+
+RowsMatrix rows_of(const CsrMatrix& a, std::int64_t first, std::int64_t last) {
+  const Offset *offsets = a.offsets.data() + first, begin = offsets[0], end = offsets[last - first];
+  RowsMatrix rows;
+  rows.all = a.rows;
+  rows.first = first;
+  rows.count = Index(last - first);
+  rows.offsets.resize(std::size_t(rows.count) + 1);
+  std::transform(offsets, offsets + rows.offsets.size(), rows.offsets.begin(), [=](Offset k) { return k - begin; });
+  rows.columns.assign(a.columns.begin() + begin, a.columns.begin() + end);
+  rows.values.assign(a.values.begin() + begin, a.values.begin() + end);
+  return rows;
+}
+
+/// Seconds of an iteration of BiCGStab with Jacobi, the median of `repeat` solves.
+double time_over_ranks(const LinearSystem& s, const std::string& device, int ranks, int repeat) {
+  constexpr int iterations = 100;
+  std::vector<double> seconds;
+  run_ranks(ranks, [&](const std::shared_ptr<Communicator>& c) {
+    const std::int64_t n = s.a.rows, first = n * c->rank() / ranks, last = n * (c->rank() + 1) / ranks;
+    Options o;
+    o.solver = methods[0].solver;
+    o.precond = methods[0].precond;
+    o.device = device == "cuda" ? fmt::format("cuda:{}", c->rank()) : device;
+    o.threads = 1;
+    o.rtol = 0;
+    o.max_iterations = iterations;
+    DistributedSolver solver(o, c);
+    solver.setup(rows_of(s.a, first, last));
+    for (int k = 0; k <= repeat; ++k) {  // the first warms up
+      std::vector<double> x(std::size_t(last - first));
+      double all_are_here = 0;
+      c->sum({&all_are_here, 1});
+      const Result r = solver.solve({s.b.data() + first, x.size()}, x);
+      if (k > 0 && c->rank() == 0) seconds.push_back(r.seconds.solve / std::max(1, r.iterations));
+    }
+  });
+  return median(seconds);
+}
+
 std::string label_of(const Method& m) { return fmt::format("{} with {}", m.solver, m.precond); }
 std::string milliseconds(double seconds) { return figure(1e3 * seconds); }
 std::string steps_of(const Run& r) {
   if (!r.done()) return "-";
   return fmt::format("{} ({}){}", r.steps(), r.inner.back(), r.r.status == Status::converged ? "" : " cut short");
+}
+
+std::string table_over_ranks(const std::vector<Row>& rows, const std::vector<int>& counts, bool gpu) {
+  if (counts.size() < 2) return gpu ? "\nOne GPU: nothing is measured on several.\n" : "";
+  const char *one = gpu ? "GPU" : "rank", *many = gpu ? "GPUs" : "ranks, a thread each";
+  std::vector<std::string> head{"unknowns"};
+  for (const int ranks : counts) head.push_back(fmt::format("an iteration on {} {}", ranks, ranks == 1 ? one : many));
+  for (const int ranks : counts)
+    if (ranks > 1) head.push_back(fmt::format("speed-up on {}", ranks));
+  MarkdownTable table(head);
+  for (const Row& row : rows) {
+    if (row.over_ranks.size() != counts.size()) continue;
+    std::vector<std::string> cells{io::thousands(row.unknowns)};
+    for (const double seconds : row.over_ranks) cells.push_back(milliseconds(seconds));
+    for (std::size_t k = 1; k < counts.size(); ++k) cells.push_back(figure(row.over_ranks[0] / row.over_ranks[k]));
+    table.add(cells);
+  }
+  return fmt::format(
+      "\nFigures 7 and 8: {} on the first step's linear system, milliseconds.\n\n{}\nThe paper: 1.5 on two GPUs, "
+      "2.2 on four.\n",
+      label_of(methods[0]), table.text());
 }
 
 std::string tables(const std::vector<Row>& rows, const std::string& device, const std::string& core, bool gpu) {
@@ -226,11 +319,13 @@ BenchReport run_multigpu_paper(const BenchOptions& o, Monitor& monitor) {
   if (device == "auto") device = solver::cuda_devices() > 0 ? "cuda" : "host";
   const bool gpu = device.starts_with("cuda");
   const std::vector<const Case*> wanted = chosen(o.only, gpu);
+  const std::vector<int> counts = rank_counts(device);
   std::vector<Row> rows;
   std::string device_name = device;
   BenchReport report;
   for (const Case* c : wanted) {
     if (monitor.interrupted()) break;
+    if (c->iterations_only && counts.size() < 2) continue;
     Row& row = rows.emplace_back();
     row.grid = c;
     GridOptions g;
@@ -240,6 +335,14 @@ BenchReport run_multigpu_paper(const BenchOptions& o, Monitor& monitor) {
     g.newton.linear.device = device;
     g.newton.linear.threads = o.threads;
     try {
+      if (counts.size() > 1) {
+        const StepLine step(fmt::format("{}: iterations over {}", c->name, gpu ? "GPUs" : "ranks"), true);
+        const LinearSystem system = first_system(g);
+        row.unknowns = system.a.rows;
+        for (const int ranks : counts)
+          if (!monitor.interrupted()) row.over_ranks.push_back(time_over_ranks(system, device, ranks, o.repeat));
+      }
+      if (c->iterations_only) continue;
       std::unique_ptr<grid::Problem> problem;
       {
         const StepLine step(fmt::format("{}: nodes, equations", c->name), true);
@@ -266,7 +369,7 @@ BenchReport run_multigpu_paper(const BenchOptions& o, Monitor& monitor) {
     }
   }
   if (!gpu) device_name = fmt::format("{}, {} threads", processor(), exec::Host(o.threads).threads());
-  report.markdown = tables(rows, device_name, processor(), gpu);
+  report.markdown = tables(rows, device_name, processor(), gpu) + table_over_ranks(rows, counts, gpu);
   report.pictures = {
       {"-fig7.png", picture(rows, "An iteration of the linear solver", "milliseconds",
                             [](const Run& r) { return 1e3 * r.iteration(); })},
@@ -283,6 +386,8 @@ BenchReport run_multigpu_paper(const BenchOptions& o, Monitor& monitor) {
   for (const Row& row : rows) {
     Json j{
         {"size", row.grid->name}, {"unknowns", row.unknowns}, {"best_core_over_device", row.best_core_over_device()}};
+    for (std::size_t k = 0; k < row.over_ranks.size(); ++k)
+      j["over_ranks"].push_back({{"ranks", counts[k]}, {"iteration_seconds", row.over_ranks[k]}});
     for (std::size_t m = 0; m < row.lines.size(); ++m) {
       const Line& line = row.lines[m];
       j["methods"].push_back({{"solver", methods[m].solver},

@@ -73,9 +73,10 @@ struct Post {
   }
 };
 
-/// In the first warp of one block: sum[k] of thread 0 becomes that over all ranks, added in their order.
+/// In the first warp of one block: sum[k] of thread 0 becomes that over all ranks, added in their order. Not inlined:
+/// a GPU that is alone would fetch instructions round it.
 template <class T, int N>
-__device__ void sum_over_ranks(const Post* there, int channel, T (&sum)[N]) {
+__device__ __noinline__ void sum_over_ranks(const Post* there, int channel, T (&sum)[N]) {
   constexpr int M = N + 1, W = 2 * M;  // the wish to stop travels along
   static_assert(M <= most_values);
   __shared__ double mine[M];

@@ -69,20 +69,23 @@ struct Control {
 
   /// Ends an iteration with this norm. Returns 1 where the method is to stop.
   KRILU_INLINE int record(T norm_now) {
+    // All is read first and written after: on a GPU each wait for memory is felt, the host's most, which the history
+    // and the feed are. They are written and not read back.
+    const int wished = peek(wish), passed = iteration + 1, limit = max_iterations, window = patience.window;
+    const T goal = target;
+    const double residual = double(norm_now * scale), low = least, high = largest;
     norm = norm_now;
-    ++iteration;
-    // The history is the host's memory, which a GPU writes and does not read.
-    const double residual = double(norm_now * scale);
-    history[iteration] = residual;
-    least = residual < least ? residual : least;
-    largest = residual > largest ? residual : largest;
-    publish(&feed->iteration, iteration);
+    iteration = passed;
+    least = residual < low ? residual : low;
+    largest = residual > high ? residual : high;
+    history[passed] = residual;
+    publish(&feed->iteration, passed);
     publish(&feed->residual, residual);
     if (!(norm_now - norm_now == T(0))) return stop(Stop::not_finite);
-    if (norm_now <= target) return stop(Stop::target);
-    if (iteration >= max_iterations) return stop(Stop::limit);
-    if (peek(wish)) return stop(Stop::interrupted);
-    if (patience.window > 0 && is_hopeless()) return stop(Stop::slow);
+    if (norm_now <= goal) return stop(Stop::target);
+    if (passed >= limit) return stop(Stop::limit);
+    if (wished) return stop(Stop::interrupted);
+    if (window > 0 && is_hopeless()) return stop(Stop::slow);
     return 0;
   }
   /// A look of the patience.

@@ -30,8 +30,9 @@ class Engine {
   /// After look, with the same a. graph: the pattern of A + A^T; a itself where its pattern is symmetric, or where the
   /// plan has no sweeps.
   virtual void analyse(const CsrView& a, const CsrView& graph, const Plan& plan) = 0;
-  /// Collective, after analyse on all ranks of a team: opens what they reach one another by.
-  virtual void connect() = 0;
+  /// Collective, after analyse on all ranks of a team: opens what they reach one another by. False where a device's
+  /// sums and boundaries have to go through the host.
+  virtual bool connect() = 0;
   /// `seen`: the values are those that look saw.
   virtual void factor(const CsrView& a, bool seen) = 0;
   /// The caller's values are not asked for again: a device may let its copy of them go.

@@ -70,9 +70,13 @@ class EngineOn final : public EngineIn<Space> {
     x_ = ex_.template allocate<T>(std::size_t(n));
   }
 
-  void connect() override {
+  bool connect() override {
     enter();
-    if (member_.connect() && links_ && !links_->connect(member_)) member_.disconnect();
+    if (!member_.in_team()) return true;
+    if (!member_.connect()) return false;
+    if (!links_ || links_->connect(member_)) return true;
+    member_.disconnect();
+    return false;
   }
 
   void replace_preconditioner(const CsrView& a, const std::string& name) override {

@@ -362,7 +362,10 @@ void Solver::analyse(const CsrView& a) {
     const CsrMatrix graph = need_graph ? sparse::adjacency(a) : CsrMatrix{};
     s.engine->analyse(a, need_graph ? graph.view() : a, s.plan);
   });
-  if (s.ranks()) s.engine->connect();
+  if (s.ranks() && !s.engine->connect())
+    s.notes.push_back(
+        "the GPUs of the ranks do not reach one another's memory: sums and boundaries go through the host, and each "
+        "iteration with them");
   if (s.plan.triangular) s.explanation.push_back(s.engine->shape());
   if (const std::string own = s.engine->preconditioner(); !own.empty()) {
     const bool parts_were_chosen = precond::sweeps_of(s.plan.precond) == precond::Sweeps::of_its_own &&
