@@ -275,10 +275,7 @@ TEST(Team, OtherKindsOfDeviceOnOtherRanksAreRefused) {
     expect_words(refusal([&] { Solver(options, Team{team, part}); }), {"kind of device"});
     // A coupling that all ranks but one have, and one without ranks.
     options.device = "host";
-    expect_words(refusal([&] {
-                   Solver(options, Team{team, team->rank() == 0 ? part : nullptr});
-                 }),
-                 {"kind of team"});
+    expect_words(refusal([&] { Solver(options, Team{team, team->rank() == 0 ? part : nullptr}); }), {"kind of team"});
     expect_words(refusal([&] { Solver(options, Team{nullptr, part}); }), {"ranks"});
   });
 }
