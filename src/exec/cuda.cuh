@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(block_threads)
   block_sum(sum);
   if (!arrive(sum, partial, arrived, gridDim.x, blockIdx.x)) return;
   sum_partials(sum, partial, gridDim.x);
-  if (post && threadIdx.x < 32) sum_over_ranks(post, 0, sum);
+  if (post && threadIdx.x < 32) share(post, 0, sum);
   if (threadIdx.x == 0) {
     *arrived = 0;
     V total;
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(block_threads)
   T* const own = static_cast<T*>(work) + std::size_t(first) * N * gridDim.x;
   if (!arrive(sum, own, arrived + blockIdx.y, gridDim.x, blockIdx.x)) return;
   sum_partials(sum, own, gridDim.x);
-  if (post && threadIdx.x < 32) sum_over_ranks(post, int(blockIdx.y), sum);
+  if (post && threadIdx.x < 32) share(post, int(blockIdx.y), sum);
   if (threadIdx.x == 0) {
     arrived[blockIdx.y] = 0;
     for (int c = 0; c < C && first + c < columns; ++c) {
@@ -531,6 +531,8 @@ void Cuda::conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Reco
 
   if (outermost) {
     require_cuda(cudaStreamEndCapture(d.stream, &top), "recording a graph");
+    // The driver may wait for what runs here, and kernels of a team wait for other ranks: those that came before first.
+    if (team_) require_cuda(cudaStreamSynchronize(d.stream), "working on the GPU");
     cudaGraphExec_t ready;
     require_cuda(cudaGraphInstantiate(&ready, top, 0), "making a graph ready");
     require_cuda(cudaGraphDestroy(top), "making a graph ready");

@@ -73,46 +73,56 @@ struct Post {
   }
 };
 
-/// In the first warp of one block: sum[k] of thread 0 becomes that over all ranks, added in their order. Not inlined:
-/// a GPU that is alone would fetch instructions round it.
-template <class T, int N>
-__device__ __noinline__ void sum_over_ranks(const Post* there, int channel, T (&sum)[N]) {
-  constexpr int M = N + 1, W = 2 * M;  // the wish to stop travels along
-  static_assert(M <= most_values);
-  __shared__ double mine[M];
-  __shared__ unsigned got[most_peers][W];
+/// In the first warp of one block: sums[0 .. count-1], in shared memory with room for one more, become those over all
+/// ranks, added in their order. Called and not inlined, and with nothing on a stack: a GPU that is alone does not come
+/// here, and kernels that hold it are neither longer nor ask for memory of their own.
+inline __device__ __noinline__ void sum_over_ranks(const Post* there, int channel, int count, double* sums) {
+  __shared__ unsigned got[most_peers][2 * most_values];
   const Post& post = *there;
-  const int lane = int(threadIdx.x);
+  const int lane = int(threadIdx.x), words = 2 * (count + 1);  // the wish to stop travels along
   const unsigned number = post.sent[channel] + 1;
-  if (lane == 0) {
-    for (int k = 0; k < N; ++k) mine[k] = double(sum[k]);
-    // The host's memory is far: one look in four.
-    mine[N] = number % 4 == 0 && post.wish ? double(*static_cast<const volatile int*>(post.wish)) : 0.0;
-  }
+  // The host's memory is far: one look in four.
+  if (lane == 0)
+    sums[count] = number % 4 == 0 && post.wish ? double(*static_cast<const volatile int*>(post.wish)) : 0.0;
   __syncwarp();
-  for (int i = lane; i < W * post.size; i += 32) {
-    const int to = i / W, w = i % W;
-    const auto bits = static_cast<unsigned long long>(__double_as_longlong(mine[w / 2]));
+  for (int i = lane; i < words * post.size; i += 32) {
+    const int to = i / words, w = i % words;
+    const auto bits = static_cast<unsigned long long>(__double_as_longlong(sums[w / 2]));
     if (to != post.rank)
       post_word(post.place(to, number, channel, post.rank) + w, unsigned(bits >> 32 * (w % 2)), number);
   }
-  for (int i = lane; i < W * post.size; i += 32) {
-    const int from = i / W, w = i % W;
+  for (int i = lane; i < words * post.size; i += 32) {
+    const int from = i / words, w = i % words;
     if (from != post.rank)
       got[from][w] = await_word(post.place(post.rank, number, channel, from) + w, number, post.waiting);
   }
   __syncwarp();
-  if (lane != 0) return;
-  double total[M] = {};
-  for (int r = 0; r < post.size; ++r)
-    for (int k = 0; k < M; ++k)
-      total[k] += r == post.rank ? mine[k] : __hiloint2double(int(got[r][2 * k + 1]), int(got[r][2 * k]));
-  for (int k = 0; k < N; ++k) sum[k] = T(total[k]);
-  if (total[N] != 0) {
-    *post.agreed = 1;
-    *static_cast<volatile int*>(post.told) = 1;
+  if (lane <= count) {
+    double total = 0;
+    for (int r = 0; r < post.size; ++r)
+      total += r == post.rank ? sums[lane] : __hiloint2double(int(got[r][2 * lane + 1]), int(got[r][2 * lane]));
+    sums[lane] = total;
+    if (lane == count && total != 0) {
+      *post.agreed = 1;
+      *static_cast<volatile int*>(post.told) = 1;
+    }
   }
-  post.sent[channel] = number;
+  __syncwarp();
+  if (lane == 0) post.sent[channel] = number;
+}
+
+/// The same of what thread 0 holds.
+template <class T, int N>
+__device__ __forceinline__ void share(const Post* there, int channel, T (&sum)[N]) {
+  static_assert(N < most_values);
+  __shared__ double sums[N + 1];
+  if (threadIdx.x == 0)
+#pragma unroll
+    for (int k = 0; k < N; ++k) sums[k] = double(sum[k]);
+  __syncwarp();
+  sum_over_ranks(there, channel, N, sums);
+#pragma unroll
+  for (int k = 0; k < N; ++k) sum[k] = T(sums[k]);
 }
 
 }  // namespace cuda
