@@ -100,9 +100,16 @@ __device__ void sum_partials(T (&sum)[N], const T* partial, unsigned blocks) {
   block_sum(sum);
 }
 
+/// Where sums go through the host, instead of the closing step: as doubles.
+template <class V>
+__device__ __forceinline__ void leave_sums(double* out, const V& total) {
+#pragma unroll
+  for (int k = 0; k < SumTraits<V>::count; ++k) out[k] = double(SumTraits<V>::get(total, k));
+}
+
 template <class F, class Close>
 __global__ void __launch_bounds__(block_threads)
-    reduce_kernel(std::size_t n, F f, Close close, void* work, unsigned* arrived, const Post* post) {
+    reduce_kernel(std::size_t n, F f, Close close, void* work, unsigned* arrived, const Post* post, double* leave) {
   // The type is asked for here: host code does not know what a device lambda returns.
   using V = std::decay_t<decltype(f(Index{}))>;
   using T = typename SumTraits<V>::Value;
@@ -125,7 +132,7 @@ __global__ void __launch_bounds__(block_threads)
     V total;
     T* const out = reinterpret_cast<T*>(&total);
     for (int k = 0; k < N; ++k) out[k] = sum[k];
-    close(total);
+    leave ? leave_sums(leave, total) : close(total);
   }
 }
 
@@ -135,7 +142,7 @@ constexpr Index columns_at_once = 8;  // of reduce_columns, by a block: what the
 template <class F, class Close>
 __global__ void __launch_bounds__(block_threads)
     reduce_columns_kernel(std::size_t n, Scalar<Index> count, Index extra, F f, Close close, void* work,
-                          unsigned* arrived, const Post* post) {
+                          unsigned* arrived, const Post* post, double* leave) {
   using V = std::decay_t<decltype(f(Index{}, Index{}))>;
   using T = typename SumTraits<V>::Value;
   constexpr int C = columns_at_once, N = SumTraits<V>::count;
@@ -170,23 +177,11 @@ __global__ void __launch_bounds__(block_threads)
     for (int c = 0; c < C && first + c < columns; ++c) {
       V total;
       for (int k = 0; k < N; ++k) reinterpret_cast<T*>(&total)[k] = sum[c * N + k];
-      close(first + c, total);
+      leave ? leave_sums(leave + 2 * (first + c), total) : close(first + c, total);
     }
   }
 }
 
-/// Closing steps of reductions whose sums go through the host: what they leave there, as doubles.
-struct LeaveSums {
-  double* out;
-  template <class V>
-  __device__ void operator()(V total) const {
-    for (int k = 0; k < SumTraits<V>::count; ++k) out[k] = double(SumTraits<V>::get(total, k));
-  }
-  template <class V>
-  __device__ void operator()(Index j, V total) const {
-    for (int k = 0; k < SumTraits<V>::count; ++k) out[2 * j + k] = double(SumTraits<V>::get(total, k));
-  }
-};
 template <class V>
 __device__ V sums_from(const double* in) {
   V total;
@@ -319,9 +314,9 @@ class Cuda {
   }
   template <class F, class Close>
   void reduce(std::size_t n, F f, Close close) const {
-    if (!through_host()) return reduce_here(n, f, close, connected() ? team_->post() : nullptr);
+    if (!through_host()) return reduce_here(n, f, close, connected() ? team_->post() : nullptr, nullptr);
     double* const sums = team_->staged(3);
-    reduce_here(n, f, cuda::LeaveSums{sums}, nullptr);
+    reduce_here(n, f, close, nullptr, sums);
     synchronise();
     team_->sum(sums, 3);
     cuda::close_kernel<<<1, 1, 0, stream()>>>(f, close, sums);
@@ -330,9 +325,9 @@ class Cuda {
   template <class F, class Close>
   void reduce_columns(std::size_t n, Index most, Scalar<Index> count, Index extra, F f, Close close) const {
     if (!through_host())
-      return reduce_columns_here(n, most, count, extra, f, close, connected() ? team_->post() : nullptr);
+      return reduce_columns_here(n, most, count, extra, f, close, connected() ? team_->post() : nullptr, nullptr);
     double* const sums = team_->staged(2 * std::size_t(most));
-    reduce_columns_here(n, most, count, extra, f, cuda::LeaveSums{sums}, nullptr);
+    reduce_columns_here(n, most, count, extra, f, close, nullptr, sums);
     synchronise();
     team_->sum(sums, 2 * std::size_t(most));
     cuda::close_columns_kernel<<<1, 1, 0, stream()>>>(count, extra, f, close, sums);
@@ -400,15 +395,15 @@ class Cuda {
 
   bool through_host() const { return team_ && !team_->connected(); }
   template <class F, class Close>
-  void reduce_here(std::size_t n, F f, Close close, const cuda::Post* post) const {
+  void reduce_here(std::size_t n, F f, Close close, const cuda::Post* post, double* leave) const {
     const unsigned blocks = reduction_grid(n);
     cuda::reduce_kernel<<<blocks, cuda::block_threads, 0, stream()>>>(
-        n, f, close, scratch(blocks * cuda::most_sum_bytes), counters(1), post);
+        n, f, close, scratch(blocks * cuda::most_sum_bytes), counters(1), post, leave);
     launched();
   }
   template <class F, class Close>
   void reduce_columns_here(std::size_t n, Index most, Scalar<Index> count, Index extra, F f, Close close,
-                           const cuda::Post* post) const {
+                           const cuda::Post* post, double* leave) const {
     const unsigned blocks = reduction_grid(n);
     const unsigned groups = unsigned((most + cuda::columns_at_once - 1) / cuda::columns_at_once);
     if (post && groups > unsigned(cuda::channels)) throw_too_many_columns();
@@ -416,7 +411,7 @@ class Cuda {
     cuda::reduce_columns_kernel<<<dim3(blocks, groups), cuda::block_threads, 0, stream()>>>(
         n, count, extra, f, close,
         scratch(2 * std::size_t(blocks) * groups * unsigned(cuda::columns_at_once) * sizeof(double)),
-        counters(Index(groups)), post);
+        counters(Index(groups)), post, leave);
     launched();
   }
   void make_room() const;

@@ -17,6 +17,7 @@ struct Card {
   char host[64] = {};
   long process = 0;
   int device = 0;
+  char bus[32] = {};       // names the GPU in all processes of the machine
   void* memory = nullptr;  // null: it could not be had
   bool has_handle = false;
   cudaIpcMemHandle_t handle = {};
@@ -60,6 +61,7 @@ PeerMemory::PeerMemory(int device, Ranks& ranks, std::size_t bytes) : of_(std::s
   gethostname(own.host, sizeof own.host - 1);
   own.process = long(getpid());
   own.device = device;
+  succeeded(cudaDeviceGetPCIBusId(own.bus, sizeof own.bus, device));
   if (ranks.size() <= cuda::most_peers && succeeded(cudaSetDevice(device)) && succeeded(cudaMalloc(&own_, bytes)) &&
       succeeded(cudaMemset(own_, 0, bytes)) && succeeded(cudaDeviceSynchronize())) {
     own.memory = own_;
@@ -69,7 +71,10 @@ PeerMemory::PeerMemory(int device, Ranks& ranks, std::size_t bytes) : of_(std::s
   ranks.all_gather(&own, sizeof own, all.data());
   double unreached = 0;
   for (std::size_t r = 0; r < all.size(); ++r) {
-    of_[r] = int(r) == ranks.rank() ? own_ : reach(own, all[r], opened_);
+    const bool self = int(r) == ranks.rank();
+    const bool same = !self && std::strncmp(own.host, all[r].host, sizeof own.host) == 0 &&
+                      std::strncmp(own.bus, all[r].bus, sizeof own.bus) == 0;
+    of_[r] = self ? own_ : same && !cuda::share_gpus ? nullptr : reach(own, all[r], opened_);
     unreached += of_[r] == nullptr;
   }
   ranks.sum({&unreached, 1});

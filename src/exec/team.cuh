@@ -34,6 +34,9 @@ __device__ __forceinline__ void post_word(Word* to, unsigned data, unsigned numb
 }
 /// Seconds that a rank waits for another one before it takes it for lost; tests wait less.
 inline double patience = 120;
+/// Ranks that share a GPU go through the host, since the hardware does not promise to run the kernels of one beside
+/// those of another that wait for it. Tests on a machine with one GPU do not.
+inline bool share_gpus = false;
 
 struct Waiting {
   const int* given_up = nullptr;  // here, written by others
