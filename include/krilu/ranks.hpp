@@ -50,9 +50,10 @@ struct Team {
   using Preconditioner = std::function<void(std::span<const double> r, std::span<double> z)>;
 
   std::shared_ptr<Ranks> ranks = nullptr;
-  std::shared_ptr<Coupling> coupling = nullptr;  // of all ranks, or of none: then nothing is coupled
-  Preconditioner preconditioner =
-      nullptr;  // in place of the one that options name, on all ranks or on none; on the host
+  /// Of all ranks, or of none: then nothing is coupled.
+  std::shared_ptr<Coupling> coupling = nullptr;
+  /// In place of the one that options name, on all ranks or on none; on the host, in double.
+  Preconditioner preconditioner = nullptr;
 };
 
 }  // namespace krilu
