@@ -18,7 +18,9 @@
 #include "io/plot.hpp"
 #include "io/report.hpp"
 #include "krilu/error.hpp"
+#include "krilu/mpi.hpp"
 #include "krilu/version.hpp"
+#include "ranks.hpp"
 #include "system.hpp"
 #include "terminal.hpp"
 
@@ -31,6 +33,7 @@ struct GridCommand {
   std::string size = "257x129";
   std::vector<std::string> outputs;
   std::string json, plot;
+  int ranks = 0;  // in this process; 0: as the device says, or one
   bool quiet = false;
 };
 
@@ -219,27 +222,32 @@ std::string picture_title(const GridCommand& o, const GridResult& r) {
                      q.folded_cells > 0 ? fmt::format(", {} folded", io::thousands(q.folded_cells)) : "");
 }
 
-GridResult generate(const GridCommand& o) {
+GridResult generate(const GridCommand& o, const std::shared_ptr<Communicator>& ranks) {
+  const bool first = !ranks || ranks->rank() == 0, show = first && !o.quiet;
+  GridOptions here = o.grid;
+  if (ranks) here.newton.linear = options_here(o.grid.newton.linear, *ranks);
   Monitor monitor;
-  const InterruptGuard guard(monitor);
+  std::optional<InterruptGuard> guard;
+  if (first || started_by_mpirun()) guard.emplace(monitor);  // threads share one Ctrl-C
   std::optional<StepLine> line;
-  line.emplace("first solve", !o.quiet);
-  return elliptic_grid(o.grid, [&](const GridUpdate& u) {
+  line.emplace("first solve", show);
+  const auto progress = [&](const GridUpdate& u) {
     line.emplace(
         fmt::format("update {}  spacing {:.2g} %  angle {:.2g} deg  residual {:.1e}  Newton {}  inner {}", u.update,
                     100 * u.wall_spacing_error, u.wall_angle_error, u.residual, u.newton_steps, u.inner_iterations),
-        !o.quiet);
+        show);
     return !monitor.interrupted();
-  });
+  };
+  GridResult r = elliptic_grid(here, progress, ranks);
+  if (ranks) r.device += fmt::format(", {} ranks", ranks->size());
+  return r;
 }
 
-int run(GridCommand& o) {
-  // What can be refused is refused before any work.
-  read_size(o.size, o.grid);
-  for (const std::string& path : o.outputs) grid::require_writable(path);
-  if (!o.plot.empty()) io::require_drawable(o.plot);
-
-  const GridResult r = generate(o);
+/// The grid, reported; over ranks, by the first of them.
+int run(const GridCommand& o, const std::shared_ptr<Communicator>& ranks) {
+  const GridResult r = generate(o, ranks);
+  const int status = r.quality.folded_cells > 0 ? 3 : exit_status(r.status);
+  if (ranks && ranks->rank() != 0) return status;
   const bool table_to_stderr = o.json == "-";
   const bool none = r.grid.node.empty();  // interrupted before there was one
   if (!o.quiet && !table_to_stderr) print_table(o, r);
@@ -263,7 +271,17 @@ int run(GridCommand& o) {
   if (!o.plot.empty() && !none)
     attempt(o.plot, "picture", [&] { grid::draw_grid(r.grid, picture_title(o, r), o.plot); });
   if (!trouble.empty()) throw Error(trouble);
-  return r.quality.folded_cells > 0 ? 3 : exit_status(r.status);
+  return status;
+}
+
+int run(GridCommand& o) {
+  // What can be refused is refused before any work.
+  read_size(o.size, o.grid);
+  for (const std::string& path : o.outputs) grid::require_writable(path);
+  if (!o.plot.empty()) io::require_drawable(o.plot);
+  const std::string& device = o.grid.newton.linear.device;
+  if (!wants_ranks(o.ranks, device)) return run(o, nullptr);
+  return over_ranks(o.ranks, device, [&](const auto& ranks) { return run(o, ranks); });
 }
 
 }  // namespace
@@ -322,9 +340,12 @@ Run add_grid(CLI::App& app) {
   command.add_option("--max-iters", linear.max_iterations, "Iterations of a linear solve at most")
       ->capture_default_str();
   command
-      .add_option("--device", linear.device,
-                  "Where Newton's method runs: auto (a GPU where there is one), host, cuda[:N], emulated")
+      .add_option(
+          "--device", linear.device,
+          "Where Newton's method runs: auto (a GPU where there is one), host, cuda[:N], cuda:A-B (a rank each), "
+          "emulated")
       ->capture_default_str();
+  command.add_option("--ranks", o->ranks, "Ranks in this process, a thread or a GPU each; mpirun starts processes [1]");
   command.add_option("--threads", linear.threads, "Threads [all]");
   command
       .add_option("-o,--output", o->outputs,

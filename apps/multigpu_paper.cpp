@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // krilu bench multigpu-paper: what section 5 of Liu, Zhong and Chen (2011) measured, BiCGStab and inexact Newton on the
 // equations of elliptic grids round NACA 0012, over the number of unknowns: Figures 7, 9 and 10, on one device, and
-// beside it one core of the same machine. Every solve begins from the same nodes, with control terms held fixed.
-// Figures 7 and 8 on several GPUs, or over two threads of the host: iterations on the first step's linear system.
+// beside it one core of the same machine; Figures 7, 8, 10 and 11 over the GPUs that there are, or over two threads of
+// the host. Every solve begins from the same nodes, with control terms held fixed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 #include "exec/host.hpp"
 #include "grid/problem.hpp"
 #include "io/report.hpp"
-#include "krilu/distributed.hpp"
+#include "krilu/communicator.hpp"
 #include "krilu/error.hpp"
 #include "krilu/version.hpp"
 #include "solver/engine.hpp"
@@ -32,7 +32,7 @@ struct Case {
   const char* name;
   Index around, outward;
   bool large;                    // left out on a host where it is not asked for
-  bool iterations_only = false;  // Newton's steps would take minutes
+  bool over_ranks_only = false;  // one device alone would take minutes
 };
 /// 2.8M is the paper's largest on one card.
 const std::vector<Case>& cases() {
@@ -67,11 +67,23 @@ struct Line {
     return device.done() && core.done() ? core.at[std::size_t(common())] / device.at[std::size_t(common())] : not_known;
   }
 };
+/// The paper's method on so many ranks.
+struct OverRanks {
+  int ranks = 1;
+  double iteration = not_known;  // seconds, of a fixed number
+  Run run;
+};
 struct Row {
   const Case* grid;
   std::int64_t unknowns = 0;
   std::vector<Line> lines;
-  std::vector<double> over_ranks;  // seconds of an iteration, for each of rank_counts()
+  std::vector<OverRanks> over_ranks;  // for each of rank_counts()
+  /// Steps that all counts of ranks took.
+  int common_steps() const {
+    int steps = std::numeric_limits<int>::max();
+    for (const OverRanks& o : over_ranks) steps = std::min(steps, o.run.steps());
+    return steps;
+  }
   /// Of the fastest method on each side, up to the last step that all of them took.
   double best_core_over_device() const {
     int steps = std::numeric_limits<int>::max();
@@ -92,31 +104,39 @@ constexpr double enough_seconds = 20;  // of one solve on one core: it ends with
 
 constexpr std::int64_t most_unknowns_on_a_core = 4'000'000;  // above, a step alone takes minutes there
 
-Run run(const Equations& equations, const std::vector<double>& start, const Method& method, const std::string& device,
-        int threads, bool brief, Monitor& monitor) {
-  Run run;
+NewtonOptions options_of(const Method& method, const std::string& device, int threads) {
   NewtonOptions o;
   o.linear.solver = method.solver;
   o.linear.precond = method.precond;
   o.linear.max_iterations = 20000;
   o.linear.device = device;
   o.linear.threads = threads;
+  return o;
+}
+
+/// One solve from `start`, until it is done or go_on() says no.
+template <class GoOn>
+void take_steps(Run& run, NewtonSolver& newton, std::vector<double> x, GoOn go_on) {
+  using Clock = std::chrono::steady_clock;
+  run.at = {0};
+  run.inner = {0};
+  const Clock::time_point begin = Clock::now();
+  run.r = newton.solve(x, [&](const NewtonStep& s) {
+    run.at.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    run.inner.push_back(run.inner.back() + s.inner_iterations);
+    return go_on();
+  });
+}
+
+Run run(const Equations& equations, const std::vector<double>& start, const Method& method, const std::string& device,
+        int threads, bool brief, Monitor& monitor) {
+  Run run;
   try {
-    NewtonSolver newton(equations, o);
-    using Clock = std::chrono::steady_clock;
-    const auto go = [&](auto go_on) {
-      std::vector<double> x = start;
-      run.at = {0};
-      run.inner = {0};
-      const Clock::time_point begin = Clock::now();
-      run.r = newton.solve(x, [&](const NewtonStep& s) {
-        run.at.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
-        run.inner.push_back(run.inner.back() + s.inner_iterations);
-        return !monitor.interrupted() && go_on();
-      });
-    };
-    if (!brief) go([] { return false; });  // a step in which everything is done that is done once
-    go([&] { return !brief || run.at.back() < enough_seconds; });
+    NewtonSolver newton(equations, options_of(method, device, threads));
+    // A step first in which everything is done that is done once.
+    if (!brief) take_steps(run, newton, start, [] { return false; });
+    take_steps(run, newton, start,
+               [&] { return !monitor.interrupted() && (!brief || run.at.back() < enough_seconds); });
   } catch (const Error& e) {
     run.error = e.what();
   }
@@ -132,62 +152,45 @@ std::vector<int> rank_counts(const std::string& device) {
   return counts;
 }
 
-struct LinearSystem {
-  CsrMatrix a;
-  std::vector<double> b;
-};
-/// J d = -F at the start, evaluated on the host.
-LinearSystem first_system(GridOptions g) {
-  g.newton.linear.device = "host";
-  const grid::Problem problem(g);
-  const Equations& equations = problem.equations();
-  const std::vector<double> x = grid::unknowns_of(problem.plane);
-  LinearSystem s{equations.pattern(), std::vector<double>(x.size())};
-  exec::Host(g.newton.linear.threads).for_each_range(x.size(), [&](Index begin, Index end) {
-    equations.residual(begin, end, {x.data()}, {s.b.data()});
-    equations.jacobian(begin, end, {x.data()}, {s.a.values.data()});
-    for (Index i = begin; i < end; ++i) s.b[std::size_t(i)] *= -1;
-  });
-  return s;
-}
-
-RowsMatrix rows_of(const CsrMatrix& a, std::int64_t first, std::int64_t last) {
-  const Offset *offsets = a.offsets.data() + first, begin = offsets[0], end = offsets[last - first];
-  RowsMatrix rows;
-  rows.all = a.rows;
-  rows.first = first;
-  rows.count = Index(last - first);
-  rows.offsets.resize(std::size_t(rows.count) + 1);
-  std::transform(offsets, offsets + rows.offsets.size(), rows.offsets.begin(), [=](Offset k) { return k - begin; });
-  rows.columns.assign(a.columns.begin() + begin, a.columns.begin() + end);
-  rows.values.assign(a.values.begin() + begin, a.values.begin() + end);
-  return rows;
-}
-
-/// Seconds of an iteration of BiCGStab with Jacobi, the median of `repeat` solves.
-double time_over_ranks(const LinearSystem& s, const std::string& device, int ranks, int repeat) {
-  constexpr int iterations = 100;
-  std::vector<double> seconds;
+/// Each rank evaluates and solves for its own lines of the grid. At most `most_steps` steps.
+OverRanks run_over(int ranks, const grid::Problem& problem, const std::vector<double>& start, const std::string& device,
+                   int repeat, int most_steps, Monitor& monitor) {
+  OverRanks out;
+  out.ranks = ranks;
+  constexpr std::size_t small = 2'000'000;
+  const int iterations = start.size() < small ? 400 : 100;
+  const grid::PoissonRows rows = problem.rows();
   run_ranks(ranks, [&](const std::shared_ptr<Communicator>& c) {
-    const std::int64_t n = s.a.rows, first = n * c->rank() / ranks, last = n * (c->rank() + 1) / ranks;
-    Options o;
-    o.solver = methods[0].solver;
-    o.precond = methods[0].precond;
-    o.device = device == "cuda" ? fmt::format("cuda:{}", c->rank()) : device;
-    o.threads = 1;
-    o.rtol = 0;
-    o.max_iterations = iterations;
-    DistributedSolver solver(o, c);
-    solver.setup(rows_of(s.a, first, last));
-    for (int k = 0; k <= repeat; ++k) {  // the first warms up
-      std::vector<double> x(std::size_t(last - first));
-      double all_are_here = 0;
-      c->sum({&all_are_here, 1});
-      const Result r = solver.solve({s.b.data() + first, x.size()}, x);
-      if (k > 0 && c->rank() == 0) seconds.push_back(r.seconds.solve / std::max(1, r.iterations));
+    const bool first = c->rank() == 0;
+    const std::string own = device == "cuda" ? fmt::format("cuda:{}", c->rank()) : device;
+    const int threads = device == "cuda" ? std::max(1, exec::Host(0).threads() / ranks) : 1;
+    const grid::Stretch stretch = grid::stretch_of(rows, c->rank(), ranks);
+    const std::unique_ptr<grid::PlacedRows> placed = grid::place_rows(rows, stretch, own);
+    const auto begin = start.begin() + stretch.first;
+    const std::vector<double> mine(begin, begin + stretch.count);
+    NewtonOptions o = options_of(methods[0], own, threads);
+    o.max_iterations = most_steps;
+    {
+      // Iterations alone: a step whose linear solve does not end before its limit.
+      NewtonOptions fixed = o;
+      fixed.forcing = "fixed:1e-100";
+      fixed.max_iterations = 1;
+      fixed.linear.max_iterations = iterations;
+      NewtonSolver newton(placed->equations(), fixed, c);
+      std::vector<double> seconds;
+      for (int k = 0; k <= repeat; ++k) {  // the first warms up
+        std::vector<double> x = mine;
+        const NewtonResult r = newton.solve(x);
+        if (k > 0) seconds.push_back(r.seconds.linear / std::max(1, r.inner_iterations));
+      }
+      if (first) out.iteration = median(seconds);
     }
+    NewtonSolver newton(placed->equations(), o, c);
+    Run run;
+    take_steps(run, newton, mine, [&] { return !monitor.interrupted() && (!first || run.at.back() < enough_seconds); });
+    if (first) out.run = std::move(run);
   });
-  return median(seconds);
+  return out;
 }
 
 std::string label_of(const Method& m) { return fmt::format("{} with {}", m.solver, m.precond); }
@@ -197,25 +200,42 @@ std::string steps_of(const Run& r) {
   return fmt::format("{} ({}){}", r.steps(), r.inner.back(), r.r.status == Status::converged ? "" : " cut short");
 }
 
+/// Of a step, over those that all counts of ranks took.
+double step_seconds(const Row& row, const OverRanks& of) {
+  return of.run.at[std::size_t(row.common_steps())] / row.common_steps();
+}
+
 std::string table_over_ranks(const std::vector<Row>& rows, const std::vector<int>& counts, bool gpu) {
   if (counts.size() < 2) return gpu ? "\nOne GPU: nothing is measured on several.\n" : "";
   const char *one = gpu ? "GPU" : "rank", *many = gpu ? "GPUs" : "ranks, a thread each";
-  std::vector<std::string> head{"unknowns"};
-  for (const int ranks : counts) head.push_back(fmt::format("an iteration on {} {}", ranks, ranks == 1 ? one : many));
-  for (const int ranks : counts)
-    if (ranks > 1) head.push_back(fmt::format("speed-up on {}", ranks));
-  MarkdownTable table(head);
-  for (const Row& row : rows) {
-    if (row.over_ranks.size() != counts.size()) continue;
-    std::vector<std::string> cells{io::thousands(row.unknowns)};
-    for (const double seconds : row.over_ranks) cells.push_back(milliseconds(seconds));
-    for (std::size_t k = 1; k < counts.size(); ++k) cells.push_back(figure(row.over_ranks[0] / row.over_ranks[k]));
-    table.add(cells);
-  }
+  const auto table = [&](const std::string& what, auto seconds, auto beside) {
+    std::vector<std::string> head{"unknowns"};
+    for (const int ranks : counts) head.push_back(fmt::format("{} on {} {}", what, ranks, ranks == 1 ? one : many));
+    for (const int ranks : counts)
+      if (ranks > 1) head.push_back(fmt::format("speed-up on {}", ranks));
+    MarkdownTable text(head);
+    for (const Row& row : rows) {
+      if (row.over_ranks.size() != counts.size()) continue;
+      std::vector<std::string> cells{io::thousands(row.unknowns)};
+      for (const OverRanks& o : row.over_ranks) cells.push_back(milliseconds(seconds(row, o)) + beside(row, o));
+      for (std::size_t k = 1; k < counts.size(); ++k)
+        cells.push_back(figure(seconds(row, row.over_ranks[0]) / seconds(row, row.over_ranks[k])));
+      text.add(cells);
+    }
+    return text.text();
+  };
   return fmt::format(
-      "\nFigures 7 and 8: {} on the first step's linear system, milliseconds.\n\n{}\nThe paper: 1.5 on two GPUs, "
-      "2.2 on four.\n",
-      label_of(methods[0]), table.text());
+      "\nFigures 7 and 8: iterations of {}, milliseconds.\n\n{}\nThe paper: 1.5 on two GPUs, 2.2 on four.\n\n"
+      "Figures 10 and 11: a step of Newton's method, milliseconds, over the steps that all took; in brackets these and "
+      "their iterations.\n\n{}\nThe paper: 1.6 on two GPUs, 2.5 on four.\n",
+      label_of(methods[0]),
+      table(
+          "an iteration", [](const Row&, const OverRanks& o) { return o.iteration; },
+          [](const Row&, const OverRanks&) { return std::string(); }),
+      table("a step", step_seconds, [](const Row& row, const OverRanks& o) {
+        const int steps = row.common_steps();
+        return fmt::format(" ({}, {})", steps, o.run.inner[std::size_t(steps)]);
+      }));
 }
 
 std::string tables(const std::vector<Row>& rows, const std::string& device, const std::string& core, bool gpu) {
@@ -224,7 +244,11 @@ std::string tables(const std::vector<Row>& rows, const std::string& device, cons
       "row, Newton's method to 1e-8 of the first residual, forcing by Eisenstat and Walker 2. Device: {}.{} "
       "Milliseconds; iterations of the linear solver in brackets.\n\n",
       device,
-      gpu ? fmt::format(" Core: one of {}, its solves end with the step that passes {} s.", core, enough_seconds) : "");
+      gpu ? fmt::format(" Core: one of {}. Solves end with the step that passes {} s, there and over several GPUs.",
+                        core, enough_seconds)
+          : "");
+  const bool alone = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.lines.empty(); });
+  if (!alone) return text;
   std::vector<std::string> head{
       "unknowns",        "method",          "steps", "an iteration (Fig. 7)", "assembly and preconditioner (Fig. 9)",
       "share of a step", "a step (Fig. 10)"};
@@ -281,6 +305,29 @@ io::Picture picture(const std::vector<Row>& rows, const std::string& title, cons
   return p;
 }
 
+/// Speed-up over one rank; seconds(row, of): of a count of ranks.
+template <class Seconds>
+io::Picture speed_ups(const std::vector<Row>& rows, const std::string& title, bool gpu, Seconds seconds) {
+  io::Picture p;
+  p.title = title;
+  p.x_label = "unknowns";
+  p.y_label = "speed-up";
+  p.log_x = true;
+  p.panels.emplace_back();
+  for (std::size_t k = 1; k < 3; ++k) {
+    io::Curve curve;
+    for (const Row& row : rows)
+      if (row.over_ranks.size() > k) {
+        curve.label = fmt::format("{} {}", row.over_ranks[k].ranks, gpu ? "GPUs" : "ranks");
+        curve.points.emplace_back(double(row.unknowns),
+                                  seconds(row, row.over_ranks[0]) / seconds(row, row.over_ranks[k]));
+      }
+    if (!curve.points.empty()) p.panels.back().push_back(std::move(curve));
+  }
+  if (p.panels.back().empty()) p.panels.clear();
+  return p;
+}
+
 Json run_json(const Run& r) {
   if (!r.error.empty()) return {{"error", r.error}};
   if (!r.done()) return nullptr;
@@ -325,7 +372,8 @@ BenchReport run_multigpu_paper(const BenchOptions& o, Monitor& monitor) {
   BenchReport report;
   for (const Case* c : wanted) {
     if (monitor.interrupted()) break;
-    if (c->iterations_only && counts.size() < 2) continue;
+    const bool several = counts.size() > 1, one = !several || !gpu;
+    if (c->over_ranks_only && !several) continue;
     Row& row = rows.emplace_back();
     row.grid = c;
     GridOptions g;
@@ -335,33 +383,36 @@ BenchReport run_multigpu_paper(const BenchOptions& o, Monitor& monitor) {
     g.newton.linear.device = device;
     g.newton.linear.threads = o.threads;
     try {
-      if (counts.size() > 1) {
-        const StepLine step(fmt::format("{}: iterations over {}", c->name, gpu ? "GPUs" : "ranks"), true);
-        const LinearSystem system = first_system(g);
-        row.unknowns = system.a.rows;
-        for (const int ranks : counts)
-          if (!monitor.interrupted()) row.over_ranks.push_back(time_over_ranks(system, device, ranks, o.repeat));
-      }
-      if (c->iterations_only) continue;
       std::unique_ptr<grid::Problem> problem;
       {
         const StepLine step(fmt::format("{}: nodes, equations", c->name), true);
         problem = std::make_unique<grid::Problem>(g);
       }
-      const Equations& equations = problem->equations();
       const std::vector<double> start = grid::unknowns_of(problem->plane);
       row.unknowns = std::int64_t(start.size());
+      int most_steps = g.newton.max_iterations;
+      for (const int ranks : counts) {
+        if (!several || monitor.interrupted()) break;
+        const StepLine step(fmt::format("{}: on {} {}", c->name, ranks, gpu ? "GPUs" : "ranks"), true);
+        row.over_ranks.push_back(run_over(ranks, *problem, start, device, o.repeat, most_steps, monitor));
+        most_steps = std::max(1, row.over_ranks.back().run.steps());
+        device_name = row.over_ranks.back().run.r.device;
+      }
+      if (!one || c->over_ranks_only) continue;
+      const grid::PoissonRows all = problem->rows();
+      const grid::Stretch whole = grid::stretch_of(all, 0, 1);
+      const auto placed = grid::place_rows(all, whole, device), on_core = grid::place_rows(all, whole, "host");
       for (const Method& m : methods) {
         if (monitor.interrupted()) break;
         Line& line = row.lines.emplace_back();
         {
           const StepLine step(fmt::format("{}: {}", c->name, label_of(m)), true);
-          line.device = run(equations, start, m, device, o.threads, false, monitor);
+          line.device = run(placed->equations(), start, m, device, o.threads, false, monitor);
         }
         if (!line.device.r.device.empty()) device_name = line.device.r.device;
         if (gpu && row.unknowns <= most_unknowns_on_a_core && !monitor.interrupted()) {
           const StepLine step(fmt::format("{}: {} on one core", c->name, label_of(m)), true);
-          line.core = run(equations, start, m, "host", 1, true, monitor);
+          line.core = run(on_core->equations(), start, m, "host", 1, true, monitor);
         }
       }
     } catch (const Error& e) {
@@ -375,6 +426,9 @@ BenchReport run_multigpu_paper(const BenchOptions& o, Monitor& monitor) {
                             [](const Run& r) { return 1e3 * r.iteration(); })},
       {"-fig9.png", picture(rows, "Assembly and preconditioner, of a Newton step", "milliseconds",
                             [](const Run& r) { return 1e3 * r.assembly(); })},
+      {"-fig8.png", speed_ups(rows, "Iterations of the linear solver, over one", gpu,
+                              [](const Row&, const OverRanks& of) { return of.iteration; })},
+      {"-fig11.png", speed_ups(rows, "Newton's method, over one", gpu, step_seconds)},
       {"-fig10.png", picture(rows, "A Newton step", "milliseconds", [](const Run& r) { return 1e3 * r.step(); })}};
   report.json = {
       {"krilu", version},
@@ -386,8 +440,9 @@ BenchReport run_multigpu_paper(const BenchOptions& o, Monitor& monitor) {
   for (const Row& row : rows) {
     Json j{
         {"size", row.grid->name}, {"unknowns", row.unknowns}, {"best_core_over_device", row.best_core_over_device()}};
-    for (std::size_t k = 0; k < row.over_ranks.size(); ++k)
-      j["over_ranks"].push_back({{"ranks", counts[k]}, {"iteration_seconds", row.over_ranks[k]}});
+    for (const OverRanks& of : row.over_ranks)
+      j["over_ranks"].push_back(
+          {{"ranks", of.ranks}, {"iteration_seconds", of.iteration}, {"newton", run_json(of.run)}});
     for (std::size_t m = 0; m < row.lines.size(); ++m) {
       const Line& line = row.lines[m];
       j["methods"].push_back({{"solver", methods[m].solver},

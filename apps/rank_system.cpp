@@ -134,10 +134,4 @@ std::vector<double> gather_solution(Communicator& ranks, const RankSystem& s) {
   return all;
 }
 
-int threads_of_a_rank(int ranks_here) {
-  const int cores = int(std::thread::hardware_concurrency());
-  // mpirun may have given each rank cores of its own.
-  return std::max(1, std::min(exec::available_threads(), cores / std::max(1, ranks_here)));
-}
-
 }  // namespace krilu::app

@@ -29,7 +29,4 @@ RankSystem load_rank_system(const std::shared_ptr<Communicator>& ranks, const Sy
 /// Collective: x of all ranks in the order of the matrix, on rank 0; empty elsewhere.
 std::vector<double> gather_solution(Communicator& ranks, const RankSystem& system);
 
-/// Threads for each of the ranks of this machine, where nobody said how many.
-int threads_of_a_rank(int ranks_here);
-
 }  // namespace krilu::app

@@ -123,7 +123,10 @@ void add_solver_options(CLI::App& command, Options& o) {
       .add_option("--scaling", o.scaling,
                   "Of what ilu0, iluk and ilut factor: none, rows, both, matching (rows permuted for a large diagonal)")
       ->capture_default_str();
-  command.add_option("--device", o.device, "auto (a GPU where there is one), host, cuda[:N], emulated")
+  command
+      .add_option(
+          "--device", o.device,
+          "auto (a GPU where there is one), host, cuda[:N], emulated; solve takes cuda:A-B too, GPUs with a rank each")
       ->capture_default_str();
   command.add_option("--threads", o.threads, "Threads [all]");
 }

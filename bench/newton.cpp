@@ -112,10 +112,11 @@ Json bench(const Arguments& a, const std::string& topology, const std::string& s
     throw Error("a size is NIxNJ, as in 257x129, not " + size);
   const grid::Problem problem(g);
   const std::vector<double> start = grid::unknowns_of(problem.plane);
+  const auto rows = grid::place_rows(problem.rows(), grid::stretch_of(problem.rows(), 0, 1), "host");
   Json j{{"grid", a.shape + " " + topology + " " + size}, {"unknowns", start.size()}, {"rtol", a.rtol}};
   for (const std::string& solver : a.solvers) {
     fmt::print(stderr, "{} {} {} {}\n", a.shape, topology, size, solver);
-    j["solves"].push_back(bench(a, problem.equations(), start, solver));
+    j["solves"].push_back(bench(a, rows->equations(), start, solver));
   }
   return j;
 }

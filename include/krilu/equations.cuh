@@ -25,20 +25,20 @@ constexpr int row_threads = 128;
 
 template <class R>
 __global__ void __launch_bounds__(row_threads)
-    row_residual_kernel(Index n, R rows, View<const double> x, View<double> F) {
+    row_residual_kernel(Index first, Index count, R rows, View<const double> x, View<double> F) {
   const std::int64_t i = std::int64_t(blockIdx.x) * row_threads + threadIdx.x;
-  if (i < n) F[Index(i)] = rows.residual(Index(i), x);
+  if (i < count) F[first + Index(i)] = rows.residual(first + Index(i), x);
 }
 
 /// place: see RowEquations; null where columns are added in ascending order.
 template <class R>
 __global__ void __launch_bounds__(row_threads)
-    row_jacobian_kernel(Index n, R rows, const Offset* first, const Offset* place, View<const double> x,
-                        double* values) {
+    row_jacobian_kernel(Index first, Index count, R rows, const Offset* offsets, const Offset* place,
+                        View<const double> x, double* values) {
   const std::int64_t i = std::int64_t(blockIdx.x) * row_threads + threadIdx.x;
-  if (i >= n) return;
-  const Offset begin = first[i];
-  rows.jacobian(Index(i), x, [&](Index k, double v) { values[place ? place[begin + k] : begin + k] = v; });
+  if (i >= count) return;
+  const Offset begin = offsets[i];
+  rows.jacobian(first + Index(i), x, [&](Index k, double v) { values[place ? place[begin + k] : begin + k] = v; });
 }
 
 inline void require_cuda_of_equations(cudaError_t status) {
@@ -58,31 +58,35 @@ class DeviceRowEquations : public RowEquations<R> {
 
  public:
   /// Rows that view no memory, or memory that host and GPU both reach.
-  explicit DeviceRowEquations(R rows) : DeviceRowEquations(rows, rows) {}
+  explicit DeviceRowEquations(R rows) : DeviceRowEquations(rows, 0, rows.rows()) {}
+  /// Rows first .. first + count - 1 of them.
+  DeviceRowEquations(R rows, Index first, Index count) : DeviceRowEquations(rows, rows, first, count) {}
   /// `there` is `rows` with views of the GPU's memory.
-  DeviceRowEquations(R rows, R there) : RowEquations<R>(std::move(rows)), there_(std::move(there)) {}
+  DeviceRowEquations(R rows, R there) : DeviceRowEquations(rows, std::move(there), 0, rows.rows()) {}
+  DeviceRowEquations(R rows, R there, Index first, Index count)
+      : RowEquations<R>(std::move(rows), first, count), there_(std::move(there)) {}
 
   /// What the GPU evaluates, to change with row().
   R& row_there() { return there_; }
 
   bool on_gpu() const override { return true; }
   void residual_on_gpu(void* stream, View<const double> x, View<double> F) const override {
-    const Index n = this->rows();
+    const Index n = this->count();
     if (n == 0) return;
-    detail::row_residual_kernel<<<blocks(n), detail::row_threads, 0, static_cast<cudaStream_t>(stream)>>>(n, there_, x,
-                                                                                                          F);
+    detail::row_residual_kernel<<<blocks(n), detail::row_threads, 0, static_cast<cudaStream_t>(stream)>>>(
+        this->first(), n, there_, x, F);
     detail::require_cuda_of_equations(cudaGetLastError());
   }
   void jacobian_on_gpu(void* stream, View<const double> x, View<double> values) const override {
     if constexpr (RowEquations<R>::own_jacobian) {
-      const Index n = this->rows();
+      const Index n = this->count();
       if (n == 0) return;
       if (!first_there_) {
         first_there_ = brought(this->first_, stream);
         place_there_ = brought(this->place_, stream);
       }
       detail::row_jacobian_kernel<<<blocks(n), detail::row_threads, 0, static_cast<cudaStream_t>(stream)>>>(
-          n, there_, first_there_.get(), place_there_.get(), x, values.data);
+          this->first(), n, there_, first_there_.get(), place_there_.get(), x, values.data);
       detail::require_cuda_of_equations(cudaGetLastError());
     }
   }

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "krilu/communicator.hpp"
 #include "krilu/equations.hpp"
 #include "krilu/solver.hpp"
 
@@ -91,16 +92,21 @@ class NewtonSolver {
  public:
   /// `equations` must outlive the solver. Throws krilu::Error for options that it does not know, and for a Jacobian
   /// asked for that the equations do not have.
-  explicit NewtonSolver(const Equations& equations, NewtonOptions options = {});
+  /// Over ranks every call is collective: each rank's equations have its own rows (Equations::first, count), which
+  /// together are all, in the order of ranks; options are the same on all but for threads and the GPU's number; what
+  /// one rank finds wrong all throw.
+  explicit NewtonSolver(const Equations& equations, NewtonOptions options = {},
+                        std::shared_ptr<Communicator> ranks = nullptr);
   ~NewtonSolver();
   NewtonSolver(NewtonSolver&&) noexcept;
   NewtonSolver& operator=(NewtonSolver&&) noexcept;
 
-  /// From the start in x, of length rows(), which holds the best x found on return. `progress` is called after every
-  /// step; where it returns false the solve ends as interrupted. May be called again with other starts, and after the
-  /// equations' parameters changed (not their pattern). Not converging is a status of the result. Throws krilu::Error
-  /// for a wrong length, NaN or infinity in x, and where F is not finite at the start, or its Jacobian there has NaN or
-  /// no pivot; where a later Jacobian has, the status is breakdown, and a note says so.
+  /// From the start in x, of as many entries as rows are here, which holds the best x found on return. `progress` is
+  /// called after every step; where it returns false, on any rank, the solve ends as interrupted. May be called again
+  /// with other starts, and after the equations' parameters changed (not their pattern). Not converging is a status of
+  /// the result. Throws krilu::Error for a wrong length, NaN or infinity in x, and where F is not finite at the start,
+  /// or its Jacobian there has NaN or no pivot; where a later Jacobian has, the status is breakdown, and a note says
+  /// so.
   NewtonResult solve(std::span<double> x, const std::function<bool(const NewtonStep&)>& progress = {});
 
   /// The tolerances of the next solves.
@@ -108,6 +114,7 @@ class NewtonSolver {
 
   /// As given, with solver, preconditioner and device that `auto` chose.
   const NewtonOptions& options() const;
+  /// Of the whole system.
   Index rows() const;
   std::size_t bytes() const;
 

@@ -20,13 +20,6 @@ namespace krilu {
 
 namespace {
 
-/// Everything that has to be the same on all ranks.
-std::string common_text(const Options& o) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", o.solver, o.precond, o.triangular, o.ordering,
-                     o.scaling, o.restart, o.rtol, o.atol, int(o.norm), o.max_iterations, o.shift, o.precision, o.basis,
-                     o.inner_iterations, o.outer_iterations, o.inner_tolerance);
-}
-
 /// The ranks, with a clock on their sums.
 class Clocked final : public Ranks {
  public:
@@ -81,7 +74,7 @@ struct DistributedSolver::Body {
 DistributedSolver::DistributedSolver(Options options, std::shared_ptr<Communicator> ranks)
     : body_(std::make_unique<Body>()) {
   Body& s = *body_;
-  require_same(*ranks, "options", common_text(options));
+  require_same(*ranks, "options", solver::common_text(options));
   s.options = std::move(options);
   s.ranks = std::move(ranks);
   s.clocked = std::make_shared<Clocked>(s.ranks);

@@ -5,6 +5,7 @@
 // entry each way and 12 a nonzero of B, beside what the block costs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -43,6 +44,8 @@ class Halo final : public sparse::PlannedCoupling {
   /// Collective: new values of the same pattern, those of the block (in its order) to `block_values`. Throws
   /// krilu::Error on all ranks where the pattern of any is another one.
   void refresh(const RowsView& a, double* block_values);
+  /// New values outside the block alone, as many as there are: in the order of rows, and of columns within.
+  void take_outside(std::span<const double> values) { std::copy(values.begin(), values.end(), plan_.values.begin()); }
 
   // Coupling
   std::span<const Index> rows() const override { return plan_.rows; }

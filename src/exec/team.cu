@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <mutex>
+#include <set>
+#include <utility>
 
 #include "exec/cuda.cuh"
 #include "exec/team.cuh"
@@ -28,18 +31,26 @@ bool succeeded(cudaError_t status) {
   return status == cudaSuccess;
 }
 
+/// Whether kernels of GPU `own` may reach the memory of `other`, both of this process. It stays so until it ends.
+bool open_access(int own, int other) {
+  static std::mutex mutex;
+  static std::set<std::pair<int, int>> open;
+  const std::lock_guard lock(mutex);
+  if (open.contains({own, other})) return true;
+  int possible = 0;
+  if (!succeeded(cudaDeviceCanAccessPeer(&possible, own, other)) || !possible) return false;
+  const cudaError_t status = cudaDeviceEnablePeerAccess(other, 0);
+  if (status != cudaErrorPeerAccessAlreadyEnabled && !succeeded(status)) return false;
+  cudaGetLastError();
+  open.insert({own, other});
+  return true;
+}
+
 /// The other's memory as this rank reaches it; null where it cannot.
 void* reach(const Card& own, const Card& other, std::vector<void*>& opened) {
   if (!other.memory || std::strncmp(own.host, other.host, sizeof own.host) != 0) return nullptr;
-  if (own.process == other.process) {
-    if (own.device == other.device) return other.memory;
-    int possible = 0;
-    if (!succeeded(cudaDeviceCanAccessPeer(&possible, own.device, other.device)) || !possible) return nullptr;
-    const cudaError_t status = cudaDeviceEnablePeerAccess(other.device, 0);
-    if (status != cudaErrorPeerAccessAlreadyEnabled && !succeeded(status)) return nullptr;
-    cudaGetLastError();
-    return other.memory;
-  }
+  if (own.process == other.process)
+    return own.device == other.device || open_access(own.device, other.device) ? other.memory : nullptr;
   void* there = nullptr;
   if (!other.has_handle || !succeeded(cudaIpcOpenMemHandle(&there, other.handle, cudaIpcMemLazyEnablePeerAccess)))
     return nullptr;
@@ -49,10 +60,6 @@ void* reach(const Card& own, const Card& other, std::vector<void*>& opened) {
 
 constexpr std::size_t box_words =
     std::size_t(2) * cuda::channels * cuda::most_peers * 2 * std::size_t(cuda::most_values);
-// In device memory of a rank's own: messages sent, and what was agreed. Beside its box: whether others gave up.
-constexpr std::size_t counts_bytes = cuda::channels * sizeof(unsigned) + 2 * sizeof(int);
-constexpr std::size_t own_bytes = counts_bytes + sizeof(cuda::Post);
-static_assert(counts_bytes % alignof(cuda::Post) == 0);
 
 }  // namespace
 
@@ -91,8 +98,7 @@ DeviceTeam::DeviceTeam(std::shared_ptr<Ranks> ranks, std::int64_t rows, int devi
   require_cuda(cudaSetDevice(device), "choosing the GPU");
   require_cuda(cudaHostAlloc(&wish_there_, sizeof *wish_there_, cudaHostAllocMapped), "allocating pinned memory");
   require_cuda(cudaHostAlloc(&told_, sizeof *told_, cudaHostAllocMapped), "allocating pinned memory");
-  require_cuda(cudaMalloc(&own_, own_bytes), "allocating device memory");
-  require_cuda(cudaMemset(own_, 0, own_bytes), "clearing memory");
+  require_cuda(cudaMalloc(&post_there_, sizeof *post_there_), "allocating device memory");
   *told_ = 0;
 }
 
@@ -111,7 +117,7 @@ void DeviceTeam::give_up() {
 DeviceTeam::~DeviceTeam() {
   cudaSetDevice(device_);
   if (std::uncaught_exceptions() > exceptions_) give_up();
-  if (own_) cudaFree(own_);
+  if (post_there_) cudaFree(post_there_);
   if (wish_there_) cudaFreeHost(wish_there_);
   if (told_) cudaFreeHost(told_);
   if (staged_) cudaFreeHost(staged_);
@@ -124,12 +130,9 @@ void DeviceTeam::connect() {
   post_.rank = ranks_->rank();
   post_.size = ranks_->size();
   for (int r = 0; r < post_.size; ++r) post_.box[r] = static_cast<cuda::Word*>(boxes_->of(r));
-  post_.sent = static_cast<unsigned*>(own_);
-  post_.agreed = reinterpret_cast<int*>(post_.sent + cuda::channels);
   post_.waiting = {reinterpret_cast<const int*>(post_.box[post_.rank] + box_words),
                    static_cast<unsigned long long>(1e9 * cuda::patience)};
   post_.told = told_;
-  post_there_ = reinterpret_cast<cuda::Post*>(static_cast<char*>(own_) + counts_bytes);
   require_cuda(cudaMemcpy(post_there_, &post_, sizeof post_, cudaMemcpyHostToDevice), "opening the team");
 }
 
@@ -153,8 +156,8 @@ int* DeviceTeam::watch(int* mine, cudaStream_t stream) {
   *wish_there_ = mine;
   require_cuda(cudaMemcpyAsync(&post_there_->wish, wish_there_, sizeof mine, cudaMemcpyHostToDevice, stream),
                "opening the team");
-  require_cuda(cudaMemsetAsync(post_.agreed, 0, sizeof(int), stream), "clearing memory");
-  return post_.agreed;
+  require_cuda(cudaMemsetAsync(&post_there_->agreed, 0, sizeof(int), stream), "clearing memory");
+  return &post_there_->agreed;
 }
 
 double* DeviceTeam::staged(std::size_t values) {

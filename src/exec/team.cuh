@@ -28,9 +28,11 @@ constexpr int channels = 64;      // sums at the same time: groups of columns
 constexpr int most_values = 17;   // in a sum of a channel: 8 columns of two sums, and the wish to stop
 using Word = unsigned long long;  // data in the lower half, the number of the message in the upper
 
-__device__ __forceinline__ void post_word(Word* to, unsigned data, unsigned number) {
-  const Word word = Word(number) << 32 | data;
-  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" : : "l"(to), "l"(word) : "memory");
+/// To two words, 16 bytes aligned, in one store.
+__device__ __forceinline__ void post_value(Word* to, double value, unsigned number) {
+  const Word head = Word(number) << 32, low = head | unsigned(__double2loint(value)),
+             high = head | unsigned(__double2hiint(value));
+  asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" : : "l"(to), "l"(low), "l"(high) : "memory");
 }
 /// Seconds that a rank waits for another one before it takes it for lost; tests wait less.
 inline double patience = 120;
@@ -42,15 +44,16 @@ struct Waiting {
   const int* given_up = nullptr;  // here, written by others
   unsigned long long most = 0;    // nanoseconds
 };
-/// Waits for the message. Where a rank has given up it waits no longer, and what it returns is of no use: the host
-/// finds out when it meets the others. Ends the kernel with an error after `waiting.most`.
-__device__ __forceinline__ unsigned await_word(const Word* from, unsigned number, const Waiting& waiting) {
+/// Waits for a value. Where a rank has given up it waits no longer, and what it returns is of no use: the host finds
+/// out when it meets the others. Ends the kernel with an error after `waiting.most`.
+__device__ __forceinline__ double await_value(const Word* from, unsigned number, const Waiting& waiting) {
   constexpr int between = 1 << 10;
   unsigned long long begun = 0;
   for (int looks = 1;; ++looks) {
-    Word word;
-    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");
-    if (unsigned(word >> 32) == number) return unsigned(word);
+    Word low, high;
+    asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(from) : "memory");
+    if (unsigned(low >> 32) == number && unsigned(high >> 32) == number)
+      return __hiloint2double(int(unsigned(high)), int(unsigned(low)));
     if (looks % between == 0) {
       unsigned long long now;
       asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
@@ -65,11 +68,11 @@ __device__ __forceinline__ unsigned await_word(const Word* from, unsigned number
 struct Post {
   int rank = 0, size = 1;
   Word* box[most_peers] = {};  // of each rank, on its GPU: [2][channels][most_peers][2 most_values]
-  unsigned* sent = nullptr;    // [channels], here: messages so far
   Waiting waiting;
-  const int* wish = nullptr;  // this rank's host wants to stop
-  int* agreed = nullptr;      // here: somebody does
-  int* told = nullptr;        // the same for the host
+  const int* wish = nullptr;             // this rank's host wants to stop
+  int* told = nullptr;                   // for the host: somebody does
+  mutable int agreed = 0;                // the same for kernels
+  mutable unsigned sent[channels] = {};  // messages so far
 
   __device__ __forceinline__ Word* place(int whose, unsigned number, int channel, int from) const {
     return box[whose] + ((std::size_t(number & 1) * channels + channel) * most_peers + from) * 2 * most_values;
@@ -80,33 +83,31 @@ struct Post {
 /// ranks, added in their order. Called and not inlined, and with nothing on a stack: a GPU that is alone does not come
 /// here, and kernels that hold it are neither longer nor ask for memory of their own.
 inline __device__ __noinline__ void sum_over_ranks(const Post* there, int channel, int count, double* sums) {
-  __shared__ unsigned got[most_peers][2 * most_values];
+  constexpr unsigned between_looks = 32;  // at the wish to stop: the host's memory is far
+  __shared__ double got[most_peers][most_values];
   const Post& post = *there;
-  const int lane = int(threadIdx.x), words = 2 * (count + 1);  // the wish to stop travels along
+  const int lane = int(threadIdx.x), values = count + 1, rank = post.rank;  // the wish travels along
+  const int all = values * post.size;
   const unsigned number = post.sent[channel] + 1;
-  // The host's memory is far: one look in four.
   if (lane == 0)
-    sums[count] = number % 4 == 0 && post.wish ? double(*static_cast<const volatile int*>(post.wish)) : 0.0;
+    sums[count] = number % between_looks == 0 && post.wish ? double(*static_cast<const volatile int*>(post.wish)) : 0.0;
   __syncwarp();
-  for (int i = lane; i < words * post.size; i += 32) {
-    const int to = i / words, w = i % words;
-    const auto bits = static_cast<unsigned long long>(__double_as_longlong(sums[w / 2]));
-    if (to != post.rank)
-      post_word(post.place(to, number, channel, post.rank) + w, unsigned(bits >> 32 * (w % 2)), number);
+  for (int i = lane; i < all; i += 32) {
+    const int to = i / values, k = i % values;
+    if (to != rank) post_value(post.place(to, number, channel, rank) + 2 * k, sums[k], number);
   }
-  for (int i = lane; i < words * post.size; i += 32) {
-    const int from = i / words, w = i % words;
-    if (from != post.rank)
-      got[from][w] = await_word(post.place(post.rank, number, channel, from) + w, number, post.waiting);
+  for (int i = lane; i < all; i += 32) {
+    const int from = i / values, k = i % values;
+    got[from][k] =
+        from == rank ? sums[k] : await_value(post.place(rank, number, channel, from) + 2 * k, number, post.waiting);
   }
   __syncwarp();
   if (lane <= count) {
     double total = 0;
-    for (int r = 0; r < post.size; ++r)
-      total += r == post.rank ? sums[lane] : __hiloint2double(int(got[r][2 * lane + 1]), int(got[r][2 * lane]));
+    for (int r = 0; r < post.size; ++r) total += got[r][lane];
     sums[lane] = total;
     if (lane == count && total != 0) {
-      *post.agreed = 1;
+      post.agreed = 1;
       *static_cast<volatile int*>(post.told) = 1;
     }
   }
@@ -185,7 +186,6 @@ class DeviceTeam {
   cuda::Post post_;
   cuda::Post* post_there_ = nullptr;
   const int** wish_there_ = nullptr;  // pinned: what is copied to the one there
-  void* own_ = nullptr;               // device memory of what post_ points to here
   int* told_ = nullptr;               // pinned
   std::vector<double> buffer_;
   double* staged_ = nullptr;

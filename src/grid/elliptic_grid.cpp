@@ -98,8 +98,9 @@ void add(NewtonSeconds& sum, const NewtonSeconds& s) {
 
 class Generator {
  public:
-  Generator(const GridOptions& options, const std::function<bool(const GridUpdate&)>& progress)
-      : options_(options), progress_(progress) {}
+  Generator(const GridOptions& options, const std::function<bool(const GridUpdate&)>& progress,
+            std::shared_ptr<Communicator> ranks)
+      : options_(options), progress_(progress), ranks_(std::move(ranks)) {}
 
   GridResult run() {
     const auto begin = std::chrono::steady_clock::now();
@@ -123,9 +124,9 @@ class Generator {
 
  private:
   std::unique_ptr<Problem> make(const Level& level, const Curve& curve, bool must) {
-    if (must) return std::make_unique<Problem>(level, curve);
+    if (must) return std::make_unique<Problem>(level, curve, ranks_);
     try {
-      return std::make_unique<Problem>(level, curve);
+      return std::make_unique<Problem>(level, curve, ranks_);
     } catch (const Error&) {
       return nullptr;  // too few cells for this wall: begin finer
     }
@@ -142,7 +143,9 @@ class Generator {
     const Control::Deviation d = p.control.deviation(p.grid);
     deviation_ = d;
     result_.history.push_back({update_, d.spacing, d.angle, r.residual, r.iterations, r.inner_iterations});
-    if (progress_ && !progress_(result_.history.back())) interrupted_ = true;
+    double ends = progress_ && !progress_(result_.history.back());
+    if (ranks_) ranks_->sum({&ends, 1});
+    if (ends != 0) interrupted_ = true;
     return !interrupted_;
   }
 
@@ -219,6 +222,7 @@ class Generator {
 
   const GridOptions& options_;
   const std::function<bool(const GridUpdate&)>& progress_;
+  std::shared_ptr<Communicator> ranks_;
   GridResult result_;
   NewtonResult last_;
   Control::Deviation deviation_;
@@ -232,9 +236,10 @@ class Generator {
 
 namespace krilu {
 
-GridResult elliptic_grid(const GridOptions& options, const std::function<bool(const GridUpdate&)>& progress) {
+GridResult elliptic_grid(const GridOptions& options, const std::function<bool(const GridUpdate&)>& progress,
+                         std::shared_ptr<Communicator> ranks) {
   grid::require_options(options);
-  return grid::Generator(options, progress).run();
+  return grid::Generator(options, progress, std::move(ranks)).run();
 }
 
 }  // namespace krilu

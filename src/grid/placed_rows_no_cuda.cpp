@@ -5,7 +5,7 @@
 
 namespace krilu::grid {
 
-std::unique_ptr<PlacedRows> place_rows_on_gpu(const PoissonRows&, int) {
+std::unique_ptr<PlacedRows> place_rows_on_gpu(const PoissonRows&, const Stretch&, int) {
   throw Error("device cuda: this build of krilu has no GPU support: take --device host, or build it where nvcc is");
 }
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "grid/problem.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
+#include <utility>
 
+#include "base/together.hpp"
 #include "exec/host.hpp"
 #include "grid/quality.hpp"
 #include "grid/wall_points.hpp"
@@ -26,42 +30,70 @@ Level finest_level(const GridOptions& options) {
   return {options, options.around - 1 - 2 * wake, fading};
 }
 
-Problem::Problem(const Level& level, const Curve& curve)
+Problem::Problem(const Level& level, const Curve& curve, std::shared_ptr<Communicator> ranks)
     : start(start_grid(wall_points(curve, level.cells), level.options)),
       grid(start.grid),
       plane(image_of(start)),
       control(start, level.options.control, level.fading),
-      threads_(level.options.newton.linear.threads),
+      options_(level.options.newton),
+      ranks_(std::move(ranks)),
       mirrored_(mirrors_itself(grid)),
       fixed_(plane.node),
       scale_(row_scale(plane, start.map.turn())),
-      rows_(place_rows(rows(), level.options.newton.linear.device)),
-      newton_(equations(), level.options.newton) {
-  x_ = unknowns_of(plane);
-  std::vector<double> F(x_.size());
-  equations().residual(0, Index(F.size()), {x_.data()}, {F.data()});
-  double sum = 0;
-  for (const double f : F) sum += f * f;
-  start_residual = std::sqrt(sum);
+      x_(unknowns_of(plane)) {
+  const exec::Host host(options_.linear.threads);
+  const PoissonRows all = rows();
+  const View<const double> x{x_.data()};
   // A row is about the distance, in sides of its own cell, by which its node is off: scale is side^-3 (row_scale).
-  double rounded = 0;
-  for (std::size_t k = 0; k < x_.size(); ++k) {
-    const double off = x_[k] * std::cbrt(scale_[k / 2]);
-    rounded += off * off;
+  exec::Sums<double, 2> sums;
+  host.reduce(
+      x_.size(),
+      [&](Index row) {
+        const double f = all.residual(row, x), off = x[row] * std::cbrt(scale_[std::size_t(row / 2)]);
+        return exec::Sums<double, 2>{{f * f, off * off}};
+      },
+      [&](const exec::Sums<double, 2>& all_rows) { sums = all_rows; });
+  start_residual = std::sqrt(sums[0]);
+  rounding = std::numeric_limits<double>::epsilon() * std::sqrt(sums[1]);
+}
+
+void Problem::prepare() {
+  if (newton_) return;
+  const PoissonRows all = rows();
+  stretch_ = stretch_of(all, ranks_ ? ranks_->rank() : 0, ranks_ ? ranks_->size() : 1);
+  const auto place = [&] { rows_ = place_rows(all, stretch_, options_.linear.device); };
+  ranks_ ? together(*ranks_, place) : place();
+  newton_.emplace(rows_->equations(), options_, ranks_);
+}
+
+void Problem::gather() {
+  if (!ranks_ || ranks_->size() == 1) return;
+  const PoissonRows all = rows();
+  const int ranks = ranks_->size();
+  std::size_t most = 0;
+  for (int r = 0; r < ranks; ++r) most = std::max(most, std::size_t(stretch_of(all, r, ranks).count));
+  std::vector<double> mine(most), together(most * std::size_t(ranks));
+  std::copy_n(x_.begin() + stretch_.first, stretch_.count, mine.begin());
+  ranks_->all_gather(mine.data(), most * sizeof(double), together.data());
+  for (int r = 0; r < ranks; ++r) {
+    const Stretch his = stretch_of(all, r, ranks);
+    std::copy_n(together.begin() + std::ptrdiff_t(most) * r, his.count, x_.begin() + his.first);
   }
-  rounding = std::numeric_limits<double>::epsilon() * std::sqrt(rounded);
 }
 
 NewtonResult Problem::solve(double rtol, double atol, bool impatient) {
+  prepare();
   rows_->show(rows());
   x_ = unknowns_of(plane);
-  newton_.set_tolerances(rtol, atol);
+  newton_->set_tolerances(rtol, atol);
   int inner = 0;
-  const int most_inner = newton_.options().linear.precond == "jacobi" ? 2000 : 500;
-  NewtonResult r = newton_.solve(x_, [&](const NewtonStep& s) {
+  const int most_inner = newton_->options().linear.precond == "jacobi" ? 2000 : 500;
+  const std::span<double> mine(x_.data() + stretch_.first, std::size_t(stretch_.count));
+  NewtonResult r = newton_->solve(mine, [&](const NewtonStep& s) {
     inner += s.inner_iterations;
     return !impatient || (s.iteration < 20 && inner < most_inner);
   });
+  gather();
   set_unknowns(x_, plane, start.map.turn());
   show_plane();
   return r;
@@ -69,7 +101,7 @@ NewtonResult Problem::solve(double rtol, double atol, bool impatient) {
 
 void Problem::show_plane() {
   const bool periodic = plane.topology == Grid::Topology::O;
-  const exec::Host host(threads_);
+  const exec::Host host(options_.linear.threads);
   host.for_each(std::size_t(grid.nj - 2), [&](Index line) {
     const Index j = line + 1;
     for (Index i = periodic ? 0 : 1; i + 1 < grid.ni; ++i)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One size of a grid: its start, its control terms and its equations, ready for Newton's method. The equations do not
 // change where the plane is mapped conformally, and are solved in the mapped plane of the start, where the grid is
-// nearly a rectangle.
+// nearly a rectangle. Over ranks each has the whole grid, and solves for the unknowns of its lines.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "grid/control.hpp"
@@ -27,7 +28,7 @@ Level finest_level(const GridOptions& options);
 /// Views inside point into it: it stays where it is.
 class Problem {
  public:
-  Problem(const Level& level, const Curve& curve);
+  Problem(const Level& level, const Curve& curve, std::shared_ptr<Communicator> ranks = nullptr);
   explicit Problem(const GridOptions& options)
       : Problem(finest_level(options), curve_by_name(options.shape, options.trailing_edge)) {}
   Problem(const Problem&) = delete;
@@ -39,8 +40,8 @@ class Problem {
   /// The grid from its image.
   void show_plane();
 
-  /// With the control terms of the last solve, or those that there were to begin with; unknowns are those of `plane`.
-  const Equations& equations() const { return rows_->equations(); }
+  /// With the control terms as they are now, in the host's memory; unknowns are those of `plane`.
+  PoissonRows rows() const;
 
   Start start;
   Grid grid;
@@ -50,14 +51,19 @@ class Problem {
   double rounding = 0;        // what rounding of the nodes alone makes of ||F||: none less can be asked for
 
  private:
-  PoissonRows rows() const;
+  /// Rows and solver, where they are not there yet.
+  void prepare();
+  /// The unknowns of all ranks, each of which has brought its own.
+  void gather();
 
-  int threads_;
+  NewtonOptions options_;
+  std::shared_ptr<Communicator> ranks_;
   bool mirrored_;
   std::vector<Point> fixed_;  // the start's image
   std::vector<double> scale_, x_;
+  Stretch stretch_;  // this rank's
   std::unique_ptr<PlacedRows> rows_;
-  NewtonSolver newton_;
+  std::optional<NewtonSolver> newton_;
 };
 
 }  // namespace krilu::grid

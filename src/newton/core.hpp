@@ -18,9 +18,13 @@ class Core {
   virtual std::size_t bytes() const = 0;
 };
 
-std::unique_ptr<Core> make_host_core(const Equations& equations, const NewtonOptions& options);
+/// Over ranks where there are any; collective then.
+std::unique_ptr<Core> make_host_core(const Equations& equations, const NewtonOptions& options,
+                                     std::shared_ptr<Communicator> ranks);
 /// Throws krilu::Error where there is no such GPU.
-std::unique_ptr<Core> make_cuda_core(const Equations& equations, const NewtonOptions& options);
-std::unique_ptr<Core> make_emulated_core(const Equations& equations, const NewtonOptions& options);
+std::unique_ptr<Core> make_cuda_core(const Equations& equations, const NewtonOptions& options,
+                                     std::shared_ptr<Communicator> ranks);
+std::unique_ptr<Core> make_emulated_core(const Equations& equations, const NewtonOptions& options,
+                                         std::shared_ptr<Communicator> ranks);
 
 }  // namespace krilu::newton

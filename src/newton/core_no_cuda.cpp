@@ -5,7 +5,7 @@
 
 namespace krilu::newton {
 
-std::unique_ptr<Core> make_cuda_core(const Equations&, const NewtonOptions&) {
+std::unique_ptr<Core> make_cuda_core(const Equations&, const NewtonOptions&, std::shared_ptr<Communicator>) {
   throw Error("device cuda: this build of krilu has no GPU support: take --device host, or build it where nvcc is");
 }
 

@@ -9,17 +9,23 @@
 //
 // Sources: Dembo, Eisenstat, Steihaug, Inexact Newton methods (1982); Eisenstat, Walker (1994, 1996); Liu, Zhong, Chen
 // (2011), section 4. A step costs one Jacobian, one factorisation, the linear solve, and an evaluation of F for each
-// length that is tried; beside them 8 words a row are read or written.
+// length that is tried; beside them 8 words a row are read or written. Over ranks each has its rows of all vectors, and
+// norms are those of all, so that all ranks take the same steps.
 #pragma once
 
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "base/together.hpp"
 #include "newton/core.hpp"
 #include "newton/evaluation.hpp"
 #include "newton/forcing.hpp"
 #include "newton/line_search.hpp"
+#include "newton/part.hpp"
 #include "solver/engine.hpp"
 #include "solver/requests.hpp"
 
@@ -28,36 +34,43 @@ namespace krilu::newton {
 template <class Space>
 class CoreOn final : public Core {
  public:
-  CoreOn(const Equations& equations, const NewtonOptions& options)
+  CoreOn(const Equations& equations, const NewtonOptions& options, std::shared_ptr<Communicator> ranks)
       : options_(options),
-        pattern_(checked_pattern(equations)),
-        solver_(options.linear),
+        part_(equations, std::move(ranks), options.linear.threads),
+        solver_(analysed(part_, options.linear)),
         engine_(dynamic_cast<solver::EngineIn<Space>&>(solver::Inside::engine(solver_))),
         ex_(engine_.space()),
-        f_(ex_, equations, pattern_),
-        n_(std::size_t(pattern_.rows)),
+        member_(engine_.member()),
+        f_(ex_, member_, equations, part_),
+        n_(std::size_t(part_.rows())),
         x_(ex_.template allocate<double>(n_)),
         F_(ex_.template allocate<double>(n_)),
         d_(ex_.template allocate<double>(n_)),
         x_next_(ex_.template allocate<double>(n_)),
         F_next_(ex_.template allocate<double>(n_)),
         sums_(ex_.template allocate<double>(1)) {
-    const solver::Timer timer;
     jacobian_ = options.jacobian != "auto" ? options.jacobian : equations.has_jacobian() ? "own" : "finite-differences";
-    CsrView a = pattern_;
-    a.values = nullptr;
-    solver_.analyse(a);
     matrix_is_own_ = equations.has_jacobian() && jacobian_ != "finite-differences";
-    if (!matrix_is_own_) f_.analyse_differences(pattern_);
+    if (!matrix_is_own_) f_.analyse_differences();
     if (jacobian_ == "matrix-free" && matrix_is_own_) f_.prepare_products();
-    pattern_.values = {};
-    analyse_seconds_ = timer.seconds();
+    if (!part_.alone()) {
+      const auto bring = [&](auto& to, const auto& from) {
+        to = ex_.template allocate<Offset>(from.size());
+        ex_.copy_in(to, from.data(), from.size());
+      };
+      bring(inside_, part_.inside());
+      bring(outside_, part_.outside());
+      block_values_ = ex_.template allocate<double>(inside_.size());
+      outside_values_ = ex_.template allocate<double>(outside_.size());
+    }
+    analyse_seconds_ = timer_.seconds();
   }
 
   NewtonResult solve(std::span<double> x, double rtol, double atol, const Progress& progress) override;
   std::size_t bytes() const override {
-    return pattern_.bytes() + solver_.bytes() + f_.bytes() + x_.bytes() + F_.bytes() + d_.bytes() + x_next_.bytes() +
-           F_next_.bytes();
+    return part_.block().bytes() + solver_.bytes() + f_.bytes() + x_.bytes() + F_.bytes() + d_.bytes() +
+           x_next_.bytes() + F_next_.bytes() + inside_.bytes() + outside_.bytes() + block_values_.bytes() +
+           outside_values_.bytes();
   }
 
   // Parts of solve(): public because nvcc takes kernels in public members only.
@@ -65,7 +78,7 @@ class CoreOn final : public Core {
   double norm(const exec::Array<double>& vector) {
     const auto v = vector.view();
     const auto sum = sums_.scalar();
-    ex_.reduce(
+    member_.reduce(
         n_, KRILU_FN(Index i) { return v[i] * v[i]; }, KRILU_FN(double s) { sum() = s; });
     double s = 0;
     ex_.copy_out(&s, sums_, 1);
@@ -89,17 +102,32 @@ class CoreOn final : public Core {
     ex_.for_each(
         n_, KRILU_FN(Index i) { d[i] = -F[i]; });
   }
+  /// to[k] = values[from[k]]
+  void pick(const exec::Array<Offset>& from, const exec::Array<double>& to) {
+    const auto entry = from.view();
+    const auto out = to.view(), values = f_.values().view();
+    ex_.for_each(
+        from.size(), KRILU_FN(Index k) { out[k] = values[entry[k]]; });
+  }
 
  private:
-  static CsrMatrix checked_pattern(const Equations& equations) {
-    CsrMatrix a = equations.pattern();
-    if (a.rows != equations.rows())
-      throw Error("the equations have " + std::to_string(equations.rows()) + " rows, and their pattern has " +
-                  std::to_string(a.rows) + " rows");
-    CsrView shape = a;
-    shape.values = nullptr;
-    require_valid(shape);
-    return a;
+  static Solver analysed(const Part& part, const Options& linear) {
+    Solver solver(linear, part.team());
+    CsrView a = part.block();
+    a.values = nullptr;
+    solver.analyse(a);
+    return solver;
+  }
+  /// f() on all ranks: what one cannot do, none does.
+  template <class F>
+  void agreed(F f) const {
+    part_.ranks() ? together(*part_.ranks(), f) : f();
+  }
+  /// Whether all ranks go on.
+  bool all_go_on(bool mine) const {
+    double ends = !mine;
+    if (part_.ranks()) part_.ranks()->sum({&ends, 1});
+    return ends == 0;
   }
   /// The Jacobian at x, and the preconditioner that it gives.
   void assemble_and_factor() {
@@ -108,23 +136,34 @@ class CoreOn final : public Core {
       f_.own_jacobian(x_.data());
     else
       f_.jacobian_by_differences(x_.data(), F_.data());
+    if (!part_.alone()) {
+      pick(inside_, block_values_);
+      pick(outside_, outside_values_);
+      outside_here_.resize(outside_values_.size());
+      ex_.copy_out(outside_here_.data(), outside_values_, outside_here_.size());
+      part_.halo().take_outside(outside_here_);
+    }
     ex_.synchronise();
     seconds_.jacobian += timer.seconds();
     const solver::Timer factoring;
-    engine_.factor_there(pattern_, f_.values());
+    agreed([&] { engine_.factor_there(part_.block(), part_.alone() ? f_.values() : block_values_); });
     ex_.synchronise();
     seconds_.factor += factoring.seconds();
   }
   void solve_linear(double eta, NewtonStep& step);
 
+  solver::Timer timer_;  // of the analysis
   NewtonOptions options_;
-  CsrMatrix pattern_;
+  Part part_;
   Solver solver_;
   solver::EngineIn<Space>& engine_;
-  Space ex_;
+  Space ex_, member_;
   Evaluation<Space> f_;
   std::size_t n_;
   exec::Array<double> x_, F_, d_, x_next_, F_next_, sums_;
+  exec::Array<Offset> inside_, outside_;  // over ranks: entries of the block and outside of it, among all
+  exec::Array<double> block_values_, outside_values_;
+  std::vector<double> outside_here_;
   std::string jacobian_;
   bool matrix_is_own_ = false;
   NewtonSeconds seconds_;
@@ -144,7 +183,8 @@ void CoreOn<Space>::solve_linear(double eta, NewtonStep& step) {
     product = [this](const double* v, double* y) { f_.product(v, y); };
   }
   Monitor monitor;
-  const krylov::Outcome out = engine_.solve_there(d_.data(), d_.data(), product, monitor);
+  krylov::Outcome out;
+  agreed([&] { out = engine_.solve_there(d_.data(), d_.data(), product, monitor); });
   step.forcing = eta;
   step.inner_iterations = out.iterations;
   step.linear_residual = out.rhs > 0 ? out.residual / out.rhs : 0;
@@ -217,7 +257,7 @@ NewtonResult CoreOn<Space>::solve(std::span<double> x, double rtol, double atol,
     step.iteration = out.iterations;
     step.residual = now;
     out.history.push_back(step);
-    const bool go_on = !found || !progress || progress(step);
+    const bool go_on = all_go_on(!found || !progress || progress(step));
     if (!found && age > 1) {
       age = options_.lag;  // an old preconditioner may be to blame
     } else if (!found) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// F and its Jacobian where the vectors live: the caller's own, or by differences of F.
+// F and its Jacobian where the vectors live: the caller's own, or by differences of F. Over ranks, of a rank's rows:
+// the unknowns of other ranks that they name come before each F; entries of the Jacobian, differences too, then need no
+// other rank.
 //
 // Sources: Curtis, Powell, Reid, On the estimation of sparse Jacobian matrices (1974), for differences by colours of
 // columns; Brown, Saad, Hybrid Krylov methods for nonlinear systems of equations (1990), for J v without J.
@@ -11,7 +13,9 @@
 
 #include "exec/host.hpp"
 #include "krilu/equations.hpp"
+#include "newton/part.hpp"
 #include "schedule/ordering.hpp"
+#include "solver/links.hpp"
 #include "sparse/split.hpp"
 
 namespace krilu::newton {
@@ -22,34 +26,43 @@ inline constexpr double root_of_rounding =
 template <class Space>
 class Evaluation {
  public:
-  Evaluation(Space space, const Equations& equations, const CsrMatrix& pattern)
+  /// member: the space in its team, connected where it can be. Collective.
+  Evaluation(Space space, const Space& member, const Equations& equations, const Part& part)
       : ex_(std::move(space)),
+        member_(member),
         equations_(equations),
-        n_(std::size_t(pattern.rows)),
-        values_(ex_.template allocate<double>(std::size_t(pattern.nnz()))),
-        sums_(ex_.template allocate<double>(2)) {}
+        part_(part),
+        n_(std::size_t(part.rows())),
+        values_(ex_.template allocate<double>(std::size_t(part.entries()))),
+        sums_(ex_.template allocate<double>(2)) {
+    if (part_.alone()) return;
+    seen_ = ex_.template allocate<double>(std::size_t(part_.seen()));
+    links_ = make_links(ex_, Team{part_.team().ranks, part_.window(), {}}, solver::InOrder{});
+    if (member_.connected() && !links_->connect(member_)) member_.disconnect();
+  }
 
-  /// F(x). Vectors of the space.
+  /// F(x). Vectors of the space, of the rank's rows.
   void residual(const double* x, double* F) {
-    if constexpr (on_gpu)
-      equations_.residual_on_gpu(ex_.stream(), {x}, {F});
-    else
-      ex_.enqueue([eq = &equations_, n = n_, x, F](const exec::Host& host) {
-        host.for_each_range(n, [=](Index begin, Index end) { eq->residual(begin, end, {x}, {F}); });
-      });
+    see(x);
+    evaluate(alone() ? x : seen_.data(), F);
   }
   /// J(x) by the equations' own formulas, into values().
   void own_jacobian(const double* x) {
+    see(x);
+    const View<const double> seen = View<const double>{alone() ? x : seen_.data()}.numbered_from(part_.first_seen());
     if constexpr (on_gpu)
-      equations_.jacobian_on_gpu(ex_.stream(), {x}, {values_.data()});
+      equations_.jacobian_on_gpu(ex_.stream(), seen, {values_.data()});
     else
-      ex_.enqueue([eq = &equations_, n = n_, x, values = values_.data()](const exec::Host& host) {
-        host.for_each_range(n, [=](Index begin, Index end) { eq->jacobian(begin, end, {x}, {values}); });
-      });
+      ex_.enqueue(
+          [eq = &equations_, n = n_, first = part_.first(), seen, values = values_.data()](const exec::Host& host) {
+            host.for_each_range(
+                n, [=](Index begin, Index end) { eq->jacobian(first + begin, first + end, seen, {values}); });
+          });
   }
 
   /// Prepares jacobian_by_differences.
-  void analyse_differences(const CsrMatrix& a) {
+  void analyse_differences() {
+    const CsrMatrix a = part_.pattern_seen(equations_);
     const std::vector<Index> colour = schedule::colour_columns(a, colours_);
     // Entries by the colour of their column, rows ascending within.
     first_.assign(std::size_t(colours_) + 1, 0);
@@ -71,23 +84,24 @@ class Evaluation {
     bring(entry_, entry);
     bring(row_, row);
     bring(column_, a.columns);
-    moved_ = ex_.template allocate<double>(n_);
-    there_ = ex_.template allocate<double>(n_);
+    prepare_products();
   }
   Index colours() const { return colours_; }
   /// J(x) by one difference of F a colour, into values(). F: F(x).
   void jacobian_by_differences(const double* x, const double* F) {
+    see(x);
     measure(x);
+    const double* const seen = alone() ? x : seen_.data();
     for (Index c = 0; c < colours_; ++c) {
-      move(c, x);
-      residual(moved_.data(), there_.data());
-      take_difference(c, x, F);
+      move(c, seen);
+      evaluate(moved_.data(), there_.data());
+      take_difference(c, seen, F);
     }
   }
 
   /// Prepares products by differences.
   void prepare_products() {
-    moved_ = ex_.template allocate<double>(n_);
+    moved_ = ex_.template allocate<double>(std::size_t(part_.seen()));
     there_ = ex_.template allocate<double>(n_);
   }
   /// The place of the next products: x, and F(x); both stay until there is another.
@@ -96,7 +110,7 @@ class Evaluation {
     F_ = F;
     measure(x);
   }
-  /// y = J(x) v, by F(x + h v).
+  /// y = J(x) v, by F(x + h v), of all ranks.
   void product(const double* v, double* y) {
     along(v);
     residual(moved_.data(), there_.data());
@@ -106,16 +120,27 @@ class Evaluation {
   const exec::Array<double>& values() const { return values_; }
   std::size_t bytes() const {
     return values_.bytes() + sums_.bytes() + colour_.bytes() + entry_.bytes() + row_.bytes() + column_.bytes() +
-           moved_.bytes() + there_.bytes();
+           moved_.bytes() + there_.bytes() + seen_.bytes() + (links_ ? links_->bytes() : 0);
   }
 
   // Parts of the above: public because nvcc takes kernels in public members only.
 
+  /// What rows see of x, of all ranks.
+  void see(const double* x) {
+    if (alone()) return;
+    const auto seen = seen_.view();
+    const Index own = part_.window()->own(), end = own + Index(n_);
+    ex_.for_each(
+        seen_.size(), KRILU_FN(Index i) { seen[i] = i >= own && i < end ? x[i - own] : 0.0; });
+    links_->start(seen_.data(), nullptr);
+    links_->finish(seen_.data(), nullptr, 1);
+  }
+
   /// sums_[0] = the root mean square of x, 1 where x is zero.
   void measure(const double* x) {
     const auto size = sums_.scalar(0);
-    const auto n = double(n_);
-    ex_.reduce(
+    const auto n = double(member_.total(n_));
+    member_.reduce(
         n_, KRILU_FN(Index i) { return x[i] * x[i]; },
         KRILU_FN(double sum) { size() = sum > 0 ? std::sqrt(sum / n) : 1.0; });
   }
@@ -129,7 +154,7 @@ class Evaluation {
     const auto colour = colour_.view();
     const auto size = sums_.scalar(0);
     ex_.for_each(
-        n_, KRILU_FN(Index j) { moved[j] = colour[j] == c ? x[j] + distance(x[j], size()) : x[j]; });
+        colour_.size(), KRILU_FN(Index j) { moved[j] = colour[j] == c ? x[j] + distance(x[j], size()) : x[j]; });
   }
   void take_difference(Index c, const double* x, const double* F) {
     const auto there = there_.view(), values = values_.view();
@@ -149,9 +174,9 @@ class Evaluation {
   void along(const double* v) {
     const auto moved = moved_.view();
     const auto size = sums_.scalar(0), h = sums_.scalar(1);
-    const auto n = double(n_);
+    const auto n = double(member_.total(n_));
     const double* const x = x_;
-    ex_.reduce(
+    member_.reduce(
         n_, KRILU_FN(Index i) { return v[i] * v[i]; },
         KRILU_FN(double sum) { h() = sum > 0 ? root_of_rounding * (1 + size()) / std::sqrt(sum / n) : 1.0; });
     ex_.for_each(
@@ -168,17 +193,33 @@ class Evaluation {
  private:
   static constexpr bool on_gpu = requires(const Space& s) { s.stream(); };
 
-  Space ex_;
+  bool alone() const { return part_.alone(); }
+  /// F of what rows see.
+  void evaluate(const double* seen_from, double* F) {
+    const View<const double> seen = View<const double>{seen_from}.numbered_from(part_.first_seen());
+    const View<double> out = View<double>{F}.numbered_from(part_.first());
+    if constexpr (on_gpu)
+      equations_.residual_on_gpu(ex_.stream(), seen, out);
+    else
+      ex_.enqueue([eq = &equations_, n = n_, first = part_.first(), seen, out](const exec::Host& host) {
+        host.for_each_range(n, [=](Index begin, Index end) { eq->residual(first + begin, first + end, seen, out); });
+      });
+  }
+
+  Space ex_, member_;
   const Equations& equations_;
+  const Part& part_;
   std::size_t n_;
   exec::Array<double> values_;  // of the Jacobian, as pattern() has them
   exec::Array<double> sums_;
   Index colours_ = 0;
-  exec::Array<Index> colour_, column_;  // of each unknown; of each entry
+  exec::Array<Index> colour_, column_;  // of each unknown that is seen; of each entry, counted from the first seen
   std::vector<Offset> first_;           // colours + 1: of the next two
   exec::Array<Offset> entry_;           // by colour of their column
   exec::Array<Index> row_;              // of those
   exec::Array<double> moved_, there_;
+  exec::Array<double> seen_;  // over ranks
+  std::unique_ptr<solver::Links<Space>> links_;
   const double* x_ = nullptr;
   const double* F_ = nullptr;
 };

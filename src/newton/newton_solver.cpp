@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/names.hpp"
+#include "base/together.hpp"
 #include "newton/core.hpp"
 #include "newton/forcing.hpp"
 #include "solver/engine.hpp"
@@ -41,16 +42,31 @@ void require_options(const Equations& equations, const NewtonOptions& o) {
                 "take --device host");
 }
 
+/// Everything that has to be the same on all ranks.
+std::string common_text(const Equations& equations, const NewtonOptions& o) {
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}", equations.rows(), equations.has_jacobian(), o.rtol,
+                     o.atol, o.step_tolerance, o.max_iterations, o.forcing, o.first_forcing, o.most_forcing,
+                     o.line_search, o.jacobian, o.lag, solver::common_text(o.linear));
+}
+
+/// f() on all ranks: what one of them refuses, none does.
+template <class F>
+void agreed(Ranks* ranks, F f) {
+  ranks ? together(*ranks, f) : f();
+}
+
 }  // namespace
 
 struct NewtonSolver::Body {
   const Equations& equations;
   NewtonOptions options;
+  std::shared_ptr<Communicator> ranks;
   std::unique_ptr<newton::Core> core;
 };
 
-NewtonSolver::NewtonSolver(const Equations& equations, NewtonOptions options) {
-  require_options(equations, options);
+NewtonSolver::NewtonSolver(const Equations& equations, NewtonOptions options, std::shared_ptr<Communicator> ranks) {
+  agreed(ranks.get(), [&] { require_options(equations, options); });
+  if (ranks) require_same(*ranks, "equations and options of Newton's method", common_text(equations, options));
   std::string& device = options.linear.device;
   if (device == "auto") device = equations.on_gpu() && solver::cuda_devices() > 0 ? "cuda" : "host";
   if (options.linear.solver == "auto") options.linear.solver = "bicgstab";
@@ -58,16 +74,19 @@ NewtonSolver::NewtonSolver(const Equations& equations, NewtonOptions options) {
   const auto make_core = device.starts_with("cuda") ? newton::make_cuda_core
                          : device == "emulated"     ? newton::make_emulated_core
                                                     : newton::make_host_core;
-  body_ = std::make_unique<Body>(Body{equations, options, make_core(equations, options)});
+  body_ = std::make_unique<Body>(Body{equations, options, ranks, make_core(equations, options, ranks)});
 }
 NewtonSolver::~NewtonSolver() = default;
 NewtonSolver::NewtonSolver(NewtonSolver&&) noexcept = default;
 NewtonSolver& NewtonSolver::operator=(NewtonSolver&&) noexcept = default;
 
 NewtonResult NewtonSolver::solve(std::span<double> x, const std::function<bool(const NewtonStep&)>& progress) {
-  if (x.size() != std::size_t(rows()))
-    throw Error(fmt::format("the start has {} entries, the equations {} rows", x.size(), rows()));
-  solver::largest_of(exec::Host(body_->options.linear.threads), x, "the start", solver::rows_from_1);
+  agreed(body_->ranks.get(), [&] {
+    const Index here = body_->equations.count();
+    if (x.size() != std::size_t(here))
+      throw Error(fmt::format("the start has {} entries, the equations {} rows", x.size(), here));
+    solver::largest_of(exec::Host(body_->options.linear.threads), x, "the start", solver::rows_from_1);
+  });
   return body_->core->solve(x, body_->options.rtol, body_->options.atol, progress);
 }
 

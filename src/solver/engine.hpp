@@ -70,10 +70,12 @@ class EngineIn : public Engine {
  public:
   explicit EngineIn(Space space) : ex_(std::move(space)) {}
   const Space& space() const { return ex_; }
+  /// After analyse: as a member of the team, where there is one.
+  virtual const Space& member() const = 0;
   /// factor, where the values stand in the engine's memory, in the order of a's entries. Of a only the pattern is read.
   virtual void factor_there(const CsrView& a, const exec::Array<double>& values) = 0;
   /// A x = b from x = 0; b and x of as many entries as rows, in the caller's order. Products by `product` where there
-  /// is one, else with the factored matrix.
+  /// is one, which in a team includes what the others add, else with the factored matrix.
   virtual krylov::Outcome solve_there(const double* b, double* x, const Product& product, Monitor& monitor) = 0;
 
  protected:

@@ -33,6 +33,7 @@ class EngineOn final : public EngineIn<Space> {
         system_(ex_, options) {}
 
   std::string device() const override { return device_; }
+  const Space& member() const override { return member_; }
   Facts look(const CsrView& a, bool values) override {
     enter();
     // What stood before goes before its successor is measured against the memory that is left.
@@ -128,19 +129,12 @@ class EngineOn final : public EngineIn<Space> {
       ex_.clear(x_);
     else
       system_.copy_in(x_, std::span<const double>(x));
-    krylov::Outcome out;
-    try {
-      out = run(*product(), from_zero, monitor, patience_);
-    } catch (...) {
-      member_.give_up();
-      throw;
-    }
+    const krylov::Outcome out = run(*product(), from_zero, monitor, patience_);
     system_.copy_out(x, x_);
     return out;
   }
   krylov::Outcome solve_there(const double* b, double* x, const Product& product, Monitor& monitor) override {
     enter();
-    if (product && member_.in_team()) throw Error("products by the caller's own function are for one rank");
     system_.permute_in(b_.data(), b);
     ex_.clear(x_);
     krylov::Outcome out = product
@@ -216,9 +210,18 @@ class EngineOn final : public EngineIn<Space> {
       throw Error("a preconditioner that the caller brings runs on the host: take --device host");
     }
   }
-  /// A x = b, in the solver's order, b_ and the guess x_ being there.
+  /// A x = b, in the solver's order, b_ and the guess x_ being there. What fails on this rank the others hear of.
   krylov::Outcome run(const sparse::Operator<Space, T>& A, bool from_zero, Monitor& monitor,
                       const krylov::Patience& patience = {}) {
+    try {
+      return iterate(A, from_zero, monitor, patience);
+    } catch (...) {
+      member_.give_up();
+      throw;
+    }
+  }
+  krylov::Outcome iterate(const sparse::Operator<Space, T>& A, bool from_zero, Monitor& monitor,
+                          const krylov::Patience& patience) {
     const krylov::Criterion criterion{options_.rtol,           options_.atol, options_.norm,
                                       options_.max_iterations, from_zero,     patience};
     if (!stages_) {

@@ -17,38 +17,61 @@ struct Targets {
     Index first = 0, count = 0;
   };
   Target to[exec::cuda::most_peers];
+  int neighbours = 0;
+  const Index* rows = nullptr;
 };
 
+/// What comes in, and B: see sparse::HaloPlan.
+struct Incoming {
+  const Word* slots;
+  std::size_t turn;
+  Index count;  // slots
+  Index rows;
+  const Index* row;
+  const Offset* offsets;
+  const Index* columns;
+  const double* values;
+
+  __device__ const Word* place(unsigned number) const { return slots + (number & 1) * turn; }
+};
+
+/// Entries from `start` on, in steps.
 template <class T>
-__global__ void send_kernel(Targets targets, const Index* rows, const T* x, const double* C, const unsigned* numbers) {
-  const Targets::Target& t = targets.to[blockIdx.y];
-  const unsigned number = numbers[0] + 1;
+__device__ void send_entries(const Targets& targets, int neighbour, const T* x, const double* C, unsigned number,
+                             Index start, Index step) {
+  const Targets::Target& t = targets.to[neighbour];
   Word* const out = t.slots + (number & 1) * t.turn;
-  for (Index k = Index(blockIdx.x * blockDim.x + threadIdx.x); k < t.count; k += Index(gridDim.x * blockDim.x)) {
-    const Index row = rows[t.first + k];
-    const auto bits = static_cast<unsigned long long>(__double_as_longlong((C ? C[row] : 1.0) * double(x[row])));
-    exec::cuda::post_word(out + 2 * std::size_t(k), unsigned(bits), number);
-    exec::cuda::post_word(out + 2 * std::size_t(k) + 1, unsigned(bits >> 32), number);
+  for (Index k = start; k < t.count; k += step) {
+    const Index row = targets.rows[t.first + k];
+    exec::cuda::post_value(out + 2 * std::size_t(k), (C ? C[row] : 1.0) * double(x[row]), number);
   }
 }
 
-/// y += sign R B x', x' as it comes in. The last block counts the message.
-template <class T>
-__global__ void receive_kernel(Index rows, const Index* row, const Offset* offsets, const Index* columns,
-                               const double* values, const Word* slots, std::size_t turn, const double* R, int sign,
-                               T* y, unsigned* numbers, exec::cuda::Waiting waiting) {
-  const unsigned number = numbers[0] + 1;
-  const Word* const in = slots + (number & 1) * turn;
-  for (Index i = Index(blockIdx.x * blockDim.x + threadIdx.x); i < rows; i += Index(gridDim.x * blockDim.x)) {
+/// y += sign R B x' in rows from `start` on, in steps; x_of(slot) is x'.
+template <class T, class XOf>
+__device__ void add_rows(const Incoming& b, const double* R, int sign, T* y, Index start, Index step, XOf x_of) {
+  for (Index i = start; i < b.rows; i += step) {
     double sum = 0;
-    for (Offset k = offsets[i]; k < offsets[i + 1]; ++k) {
-      const Word* const word = in + 2 * std::size_t(columns[k]);
-      const unsigned low = exec::cuda::await_word(word, number, waiting);
-      const unsigned high = exec::cuda::await_word(word + 1, number, waiting);
-      sum += values[k] * __hiloint2double(int(high), int(low));
-    }
-    y[row[i]] += T(sign * (R ? R[row[i]] : 1.0) * sum);
+    for (Offset k = b.offsets[i]; k < b.offsets[i + 1]; ++k) sum += b.values[k] * x_of(b.columns[k]);
+    const Index row = b.row[i];
+    y[row] += T(sign * (R ? R[row] : 1.0) * sum);
   }
+}
+
+template <class T>
+__global__ void send_kernel(Targets targets, const T* x, const double* C, const unsigned* numbers) {
+  send_entries(targets, int(blockIdx.y), x, C, numbers[0] + 1, Index(blockIdx.x * blockDim.x + threadIdx.x),
+               Index(gridDim.x * blockDim.x));
+}
+
+/// x' is used as it comes in. The last block counts the message.
+template <class T>
+__global__ void receive_kernel(Incoming b, const double* R, int sign, T* y, unsigned* numbers,
+                               exec::cuda::Waiting waiting) {
+  const unsigned number = numbers[0] + 1;
+  const Word* const in = b.place(number);
+  add_rows(b, R, sign, y, Index(blockIdx.x * blockDim.x + threadIdx.x), Index(gridDim.x * blockDim.x),
+           [&](Index slot) { return exec::cuda::await_value(in + 2 * std::size_t(slot), number, waiting); });
   __syncthreads();
   if (threadIdx.x == 0) {
     __threadfence();
@@ -57,6 +80,25 @@ __global__ void receive_kernel(Index rows, const Index* row, const Offset* offse
       numbers[0] = number;
     }
   }
+}
+
+/// Both in one block, where a launch costs more than sending behind the own block's product gains.
+constexpr int exchange_threads = 1024;
+constexpr Index most_exchanged = 4096;  // entries each way; those that come stand in shared memory
+template <class T>
+__global__ void __launch_bounds__(exchange_threads)
+    exchange_kernel(Targets targets, Incoming b, const T* x, const double* C, const double* R, int sign, T* y,
+                    unsigned* numbers, exec::cuda::Waiting waiting) {
+  __shared__ double came[most_exchanged];
+  const unsigned number = numbers[0] + 1;
+  const auto thread = Index(threadIdx.x);
+  for (int n = 0; n < targets.neighbours; ++n) send_entries(targets, n, x, C, number, thread, exchange_threads);
+  const Word* const in = b.place(number);
+  for (Index slot = thread; slot < b.count; slot += exchange_threads)
+    came[slot] = exec::cuda::await_value(in + 2 * std::size_t(slot), number, waiting);
+  __syncthreads();
+  add_rows(b, R, sign, y, thread, exchange_threads, [](Index slot) { return came[slot]; });
+  if (thread == 0) numbers[0] = number;
 }
 
 template <class T>
@@ -70,9 +112,11 @@ __global__ void add_kernel(Index n, const Index* rows, const double* got, const 
   if (k < n) y[rows[k]] += T(sign * (R ? R[rows[k]] : 1.0) * got[k]);
 }
 
-/// Blocks that wait must leave room for those that others wait for, where ranks share a GPU.
-constexpr unsigned most_blocks = 64;
-unsigned blocks_of(Index n) { return std::clamp(exec::cuda::blocks_for(n), 1u, most_blocks); }
+unsigned blocks_of(Index n) {
+  // Blocks that wait must leave room for those that others wait for, where ranks share a GPU.
+  const unsigned most = exec::cuda::share_gpus ? 64 : 1024;
+  return std::clamp(exec::cuda::blocks_for(n), 1u, most);
+}
 
 }  // namespace
 
@@ -112,20 +156,45 @@ void DeviceLinks::take_values() {
   if (planned_) ex_.copy_in(b_values_, planned_->values().data(), b_values_.size());
 }
 
+/// From GPU to GPU: what kernels follow.
+struct DeviceLinks::Route {
+  Targets targets;
+  Incoming b;
+};
+
+DeviceLinks::Route DeviceLinks::route() const {
+  Route r;
+  for (const auto& n : plan_.neighbours)
+    r.targets.to[r.targets.neighbours++] = {static_cast<Word*>(words_->of(n.rank)) + 2 * std::size_t(n.slot_there),
+                                            2 * std::size_t(slots_[std::size_t(n.rank)]), n.send, n.sends};
+  r.targets.rows = send_rows_.data();
+  r.b = {static_cast<const Word*>(words_->of(ranks_->rank())),
+         2 * std::size_t(plan_.slots),
+         plan_.slots,
+         Index(b_rows_.size()),
+         b_rows_.data(),
+         b_offsets_.data(),
+         b_columns_.data(),
+         b_values_.data()};
+  return r;
+}
+
+bool DeviceLinks::at_once() const {
+  return plan_.slots <= most_exchanged && Index(send_rows_.size()) <= most_exchanged;
+}
+
 template <class T>
 void DeviceLinks::send(const T* x, const double* C) {
   if (waiting_.given_up) {
-    if (plan_.neighbours.empty() || most_sends_ == 0) return;
-    Targets targets;
-    for (std::size_t k = 0; k < plan_.neighbours.size(); ++k) {
-      const auto& n = plan_.neighbours[k];
-      targets.to[k] = {static_cast<Word*>(words_->of(n.rank)) + 2 * std::size_t(n.slot_there),
-                       2 * std::size_t(slots_[std::size_t(n.rank)]), n.send, n.sends};
+    if (plan_.neighbours.empty()) return;
+    if (at_once()) {
+      later_ = {x, C};
+    } else if (most_sends_ > 0) {
+      const dim3 grid(blocks_of(most_sends_), unsigned(plan_.neighbours.size()));
+      send_kernel<<<grid, exec::cuda::block_threads, 0, ex_.stream()>>>(route().targets, x, C, numbers_.data());
+      exec::cuda::launched("sending to other GPUs");
     }
-    const dim3 grid(blocks_of(most_sends_), unsigned(plan_.neighbours.size()));
-    send_kernel<<<grid, exec::cuda::block_threads, 0, ex_.stream()>>>(targets, send_rows_.data(), x, C,
-                                                                      numbers_.data());
-    return exec::cuda::launched("sending to other GPUs");
+    return;
   }
   const auto n = Index(rows_.size());
   if (n > 0)
@@ -140,10 +209,13 @@ template <class T>
 void DeviceLinks::receive(T* y, const double* R, int sign) {
   if (waiting_.given_up) {
     if (plan_.neighbours.empty()) return;
-    receive_kernel<<<blocks_of(Index(b_rows_.size())), exec::cuda::block_threads, 0, ex_.stream()>>>(
-        Index(b_rows_.size()), b_rows_.data(), b_offsets_.data(), b_columns_.data(), b_values_.data(),
-        static_cast<const Word*>(words_->of(ranks_->rank())), 2 * std::size_t(plan_.slots), R, sign, y, numbers_.data(),
-        waiting_);
+    const Route r = route();
+    if (at_once())
+      exchange_kernel<<<1, exchange_threads, 0, ex_.stream()>>>(r.targets, r.b, static_cast<const T*>(later_.x),
+                                                                later_.C, R, sign, y, numbers_.data(), waiting_);
+    else
+      receive_kernel<<<blocks_of(r.b.rows), exec::cuda::block_threads, 0, ex_.stream()>>>(r.b, R, sign, y,
+                                                                                          numbers_.data(), waiting_);
     return exec::cuda::launched("adding what other GPUs sent");
   }
   coupling_->finish(got_.data());

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links on a GPU. Where the GPUs of all ranks reach one another's memory, a kernel writes each entry that others need
 // into their memory as words that are their own flags (exec/team.cuh), and another adds B x' as they come in: two
-// launches a product, no copy, no host. Elsewhere the boundary goes through the host.
+// launches a product, or one where the boundary is small, no copy, no host. Elsewhere the boundary goes through the
+// host.
 #pragma once
 
 #include <memory>
@@ -32,6 +33,10 @@ class DeviceLinks final : public Links<exec::Cuda> {
   void send(const T* x, const double* C);
   template <class T>
   void receive(T* y, const double* R, int sign);
+  struct Route;
+  Route route() const;
+  /// Small: sent by the kernel that receives.
+  bool at_once() const;
 
   exec::Cuda ex_;
   std::shared_ptr<Ranks> ranks_;
@@ -52,6 +57,11 @@ class DeviceLinks final : public Links<exec::Cuda> {
   exec::Array<unsigned> numbers_;  // messages so far, and blocks that have arrived
   Index most_sends_ = 0;           // to one neighbour
   std::vector<Index> slots_;       // of each rank
+  struct Later {
+    const void* x = nullptr;
+    const double* C = nullptr;
+  };
+  Later later_;  // what start() was given, where it sends nothing yet
 };
 
 template <class System>

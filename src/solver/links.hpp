@@ -78,6 +78,14 @@ std::unique_ptr<Links<Space>> make_links(const Space& space, const Team& team, c
   return std::make_unique<HostLinks<Space>>(space, team.coupling, system.places(team.coupling->rows()));
 }
 
+/// For vectors in the caller's order, in place of a system.
+struct InOrder {
+  template <class Rows>
+  Buffer<Index> places(const Rows& rows) const {
+    return Buffer<Index>(rows.begin(), rows.end());
+  }
+};
+
 /// The operator of a rank's rows: R A C, where `own` is that of its block.
 template <class Space, class T>
 class Coupled final : public sparse::Operator<Space, T> {

@@ -116,4 +116,10 @@ Result result_of(krylov::Outcome& out, std::size_t rows) {
   return r;
 }
 
+std::string common_text(const Options& o) {
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", o.solver, o.precond, o.triangular, o.ordering,
+                     o.scaling, o.restart, o.rtol, o.atol, int(o.norm), o.max_iterations, o.shift, o.precision, o.basis,
+                     o.inner_iterations, o.outer_iterations, o.inner_tolerance);
+}
+
 }  // namespace krilu::solver

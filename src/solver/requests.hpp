@@ -52,4 +52,7 @@ struct Timer {
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
 };
 
+/// Everything of the options that has to be the same on all ranks of a team.
+std::string common_text(const Options& o);
+
 }  // namespace krilu::solver

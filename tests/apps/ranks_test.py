@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""krilu solve over ranks, as threads of one process and under mpirun: answers are those of one rank, reports say what
+"""krilu solve and krilu grid over ranks, as threads of one process and under mpirun: answers are those of one rank, reports say what
 each rank had, and a rank that fails, or is killed, ends all of them with a sentence and a status.
 
 usage: ranks_test.py KRILU [MPIRUN]"""
@@ -102,6 +102,29 @@ class Ranks(unittest.TestCase):
                                 "-")
         self.assertEqual(status, 0, err)
         self.assertLessEqual(json.loads(four)["iterations"], 1.3 * json.loads(one)["iterations"] + 1)
+
+    def test_a_grid_is_that_of_one_rank(self):
+        grid = ["grid", "--size", "65x33", "--wall-spacing", "1e-2", "--control", "none", "--device", "host", "-o",
+                self.x[:-4] + ".xyz"]
+        status, out, err = run(0, *grid, "--json", "-")
+        self.assertEqual(status, 0, err)
+        alone = json.loads(out)
+        with open(grid[-1]) as file:
+            nodes = [float(word) for word in file.read().split()]
+        for ranks in ways():
+            os.unlink(grid[-1])
+            status, out, err = run(ranks, *grid, "--json", "-")
+            self.assertEqual(status, 0, err)
+            report = json.loads(out)
+            self.assertEqual(report["status"], "converged")
+            self.assertEqual(len(report["history"]), len(alone["history"]))
+            self.assertIn("%d rank" % abs(ranks), report["device"])
+            with open(grid[-1]) as file:
+                for one, many in zip(nodes, (float(word) for word in file.read().split()), strict=True):
+                    self.assertAlmostEqual(one, many, delta=1e-6)
+        status, out, err = run(-2, "grid", "--size", "65x33", "--shape", "naca:9999999")
+        self.assertEqual(status, 2)
+        self.assertEqual(err.count("krilu:"), 1, err)
 
     def test_what_is_wrong_is_said_once_with_status_2(self):
         cases = (("solve", os.path.join(self.folder.name, "none.mtx")), ("solve", MATRIX, "--precond", "dillu"),

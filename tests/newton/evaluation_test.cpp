@@ -27,8 +27,8 @@ template <class Space>
 Evaluated evaluate(const Equations& equations, const std::vector<double>& x, const std::vector<double>& v,
                    int threads = 2) {
   const auto space = make_space<Space>(threads);
-  const CsrMatrix pattern = equations.pattern();
-  Evaluation<Space> f(space, equations, pattern);
+  const newton::Part part(equations, nullptr, threads);
+  Evaluation<Space> f(space, space, equations, part);
   const auto at = to_device(space, x), along = to_device(space, v);
   const auto F = space.template allocate<double>(x.size()), y = space.template allocate<double>(x.size());
   Evaluated out;
@@ -42,7 +42,7 @@ Evaluated evaluate(const Equations& equations, const std::vector<double>& x, con
     f.product(along.data(), y.data());
     out.product = to_host(space, y);
   }
-  f.analyse_differences(pattern);
+  f.analyse_differences();
   out.colours = f.colours();
   f.jacobian_by_differences(at.data(), F.data());
   out.differences = to_host(space, f.values());
@@ -53,7 +53,7 @@ Evaluated evaluate(const Equations& equations, const std::vector<double>& x, con
     EXPECT_EQ(bits(product), bits(out.product)) << "differences came between";
   }
   out.product = product;
-  EXPECT_GE(f.bytes(), pattern.values.size() * sizeof(double));
+  EXPECT_GE(f.bytes(), std::size_t(part.entries()) * sizeof(double));
   return out;
 }
 

@@ -2,14 +2,18 @@
 // Newton's method on a GPU against itself on the host: Jacobians by formulas, by differences and without a matrix,
 // every preconditioner, orderings that permute the unknowns, mixed precision, the same bits twice, what is refused and
 // in which words; and a grid.
+#include <algorithm>
 #include <cmath>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "krilu/communicator.hpp"
 #include "krilu/equations.cuh"
 #include "krilu/grid.hpp"
 #include "krilu/newton.hpp"
 #include "newton/systems.hpp"
+#include "solver/engine.hpp"
 #include "support/sliced_matrix.cuh"
 #include "support/split_matrix.hpp"
 
@@ -183,6 +187,70 @@ TEST(GpuNewton, MakesTheHostsGrid) {
         EXPECT_NEAR(gpu.quality.wall_deviation, host.quality.wall_deviation, 0.5);
         EXPECT_NEAR(gpu.quality.largest_wall_spacing, host.quality.largest_wall_spacing, 0.02 * o.wall_spacing);
       }
+    }
+  }
+}
+
+/// Over as many GPUs as there are, or ranks that share one; by kernels that reach one another where there are several.
+TEST(GpuNewton, OverRanksStepsAreThoseOfOne) {
+  KRILU_REQUIRE_GPU();
+  const Bratu bratu{side, lambda};
+  for (const char* jacobian : {"own", "finite-differences", "matrix-free"})
+    for (const char* precond : {"jacobi", "ilu0"})
+      for (const int ranks : {2, 3}) {
+        SCOPED_TRACE(std::string(jacobian) + " " + precond + " " + std::to_string(ranks));
+        NewtonOptions o = options_with("gmres", precond);
+        o.jacobian = jacobian;
+        o.rtol = 1e-8;
+        const Solved one = solved(DeviceRowEquations(bratu), o, "cuda");
+        ASSERT_EQ(one.r.status, Status::converged);
+        std::vector<double> x(std::size_t(bratu.rows()), 0.0);
+        std::vector<NewtonResult> results(std::size_t(ranks), NewtonResult{});
+        run_ranks(ranks, [&](const std::shared_ptr<Communicator>& c) {
+          const Index first = bratu.rows() * c->rank() / ranks, end = bratu.rows() * (c->rank() + 1) / ranks;
+          NewtonOptions own = o;
+          own.linear.device = "cuda:" + std::to_string(c->rank() % solver::cuda_devices());
+          own.linear.threads = 1;
+          const DeviceRowEquations equations(bratu, first, end - first);
+          NewtonSolver newton(equations, own, c);
+          for (int k = 0; k < 2; ++k) {  // the second from the same start again
+            const std::span<double> mine(x.data() + first, std::size_t(end - first));
+            std::fill(mine.begin(), mine.end(), 0.0);
+            results[std::size_t(c->rank())] = newton.solve(mine);
+          }
+        });
+        for (const NewtonResult& r : results) {
+          EXPECT_EQ(r.status, Status::converged);
+          EXPECT_EQ(r.residual, results[0].residual);  // bit for bit
+          EXPECT_EQ(r.inner_iterations, results[0].inner_iterations);
+          EXPECT_NEAR(r.iterations, one.r.iterations, 1);
+        }
+        EXPECT_LT(difference(x, one.x), 1e-7);
+      }
+}
+
+TEST(GpuNewton, AGridOverRanksIsThatOfOne) {
+  KRILU_REQUIRE_GPU();
+  GridOptions o;
+  o.around = 65;
+  o.outward = 33;
+  o.wall_spacing = 1e-2;
+  o.control = "none";
+  o.newton.linear.threads = 1;
+  o.newton.linear.device = "cuda:0";
+  const GridResult one = elliptic_grid(o);
+  std::vector<GridResult> all(2, GridResult{});
+  run_ranks(2, [&](const std::shared_ptr<Communicator>& c) {
+    GridOptions own = o;
+    own.newton.linear.device = "cuda:" + std::to_string(c->rank() % solver::cuda_devices());
+    all[std::size_t(c->rank())] = elliptic_grid(own, {}, c);
+  });
+  for (const GridResult& r : all) {
+    EXPECT_EQ(r.status, Status::converged);
+    ASSERT_EQ(r.grid.node.size(), one.grid.node.size());
+    for (std::size_t k = 0; k < r.grid.node.size(); ++k) {
+      ASSERT_NEAR(r.grid.node[k].x, one.grid.node[k].x, 1e-6);
+      ASSERT_EQ(r.grid.node[k].x, all[0].grid.node[k].x);
     }
   }
 }
