@@ -59,19 +59,17 @@ class Bicgstab final : public Method<Space, T> {
           stop() = control().stop(Stop::breakdown);
         }
       });
-      // s = r - alpha v, in place of r;  |s|
-      ex.reduce(n, KRILU_FN(Index i) {
-        if (alpha() != 0) r[i] -= alpha() * v[i];
-        return Control<T>::measure(magnitudes, r[i]);
-      }, KRILU_FN(T sum) {
-        if (!stop() && control().norm_of(sum) <= control().target) stop() = control().record(control().norm_of(sum));
-      });
+      // s = r - alpha v, in place of r
+      ex.for_each(n, KRILU_FN(Index i) { if (alpha() != 0) r[i] -= alpha() * v[i]; });
       // t = A M^-1 s
       M.apply(A, r.data, s_hat.data, t.data);
-      // omega = (t, s) / (t, t), or 0 where s was small enough
-      ex.reduce(n, KRILU_FN(Index i) { return exec::Sums<T, 2>{{t[i] * r[i], t[i] * t[i]}}; },
-                KRILU_FN(exec::Sums<T, 2> ts_tt) {
-        omega() = ts_tt[0] / ts_tt[1];
+      // |s|,  omega = (t, s) / (t, t), or 0 where s is small enough
+      ex.reduce(n, KRILU_FN(Index i) {
+        return exec::Sums<T, 3>{{t[i] * r[i], t[i] * t[i], Control<T>::measure(magnitudes, r[i])}};
+      }, KRILU_FN(exec::Sums<T, 3> sums) {
+        const T norm_s = control().norm_of(sums[2]);
+        if (!stop() && norm_s <= control().target) stop() = control().record(norm_s);
+        omega() = sums[0] / sums[1];
         if (stop() || !(omega() - omega() == T(0))) omega() = 0;
       });
       // x = x + alpha p_hat + omega s_hat,  r = s - omega t,  |r|,  (r0, r)

@@ -55,9 +55,10 @@ struct Control {
   int max_iterations = 0;
   Stop reason = Stop::none;
   T norm = 0;                     // the last one recorded
-  double* history = nullptr;      // max_iterations + 1, seen from both sides
+  double* history = nullptr;      // max_iterations + 1
   Monitor::Feed* feed = nullptr;  // seen from both sides
   int* wish = nullptr;            // not 0: somebody wants it to stop; the feed's, or that of a team
+  int tell = 1;                   // feed and wish are looked after in every so many iterations
   Patience patience;
   double least = std::numeric_limits<double>::infinity();  // in the history since the last look of the patience
   double least_before = 0;                                 // until then; 0: there was no look
@@ -69,9 +70,10 @@ struct Control {
 
   /// Ends an iteration with this norm. Returns 1 where the method is to stop.
   KRILU_INLINE int record(T norm_now) {
-    // All is read first and written after: on a GPU each wait for memory is felt, the host's most, which the history
-    // and the feed are. They are written and not read back.
-    const int wished = peek(wish), passed = iteration + 1, limit = max_iterations, window = patience.window;
+    // All is read first and written after: on a GPU each wait for memory is felt, the host's most, which the feed is.
+    const int passed = iteration + 1, limit = max_iterations, window = patience.window;
+    const bool telling = tell == 1 || passed % tell == 0;
+    const int wished = telling ? peek(wish) : 0;
     const T goal = target;
     const double residual = double(norm_now * scale), low = least, high = largest;
     norm = norm_now;
@@ -79,8 +81,10 @@ struct Control {
     least = residual < low ? residual : low;
     largest = residual > high ? residual : high;
     history[passed] = residual;
-    publish(&feed->iteration, passed);
-    publish(&feed->residual, residual);
+    if (telling) {
+      publish(&feed->iteration, passed);
+      publish(&feed->residual, residual);
+    }
     if (!(norm_now - norm_now == T(0))) return stop(Stop::not_finite);
     if (norm_now <= goal) return stop(Stop::target);
     if (passed >= limit) return stop(Stop::limit);
@@ -100,11 +104,8 @@ struct Control {
     const double steps = std::log(now / double(target * scale)) / std::log(then / now) * passed;
     return !(iteration + steps <= double(patience.most) * (since == 0 ? 2 : 1));
   }
-  /// The true residual stands where the recurrence's was recorded.
-  void correct(double residual) {
-    history[iteration] = residual;
-    least = least > residual ? least : residual;
-  }
+  /// The true residual takes the place of the recurrence's that was recorded.
+  void correct(double residual) { least = least > residual ? least : residual; }
   KRILU_INLINE int stop(Stop why) {
     reason = why;
     return 1;

@@ -100,6 +100,13 @@ class Driver {
   }
   double foam_norm_factor(const sparse::Operator<Space, T>& A, const exec::Array<T>& b, const exec::Array<T>& x);
 
+  /// Brings the entries of the history up to `last` that are not here yet.
+  void fetch(int last, std::vector<double>& history) {
+    std::vector<double> all(std::size_t(last) + 1);
+    ex_.copy_out(all.data(), history_, all.size());
+    history.insert(history.end(), all.begin() + std::ptrdiff_t(history.size()), all.end());
+  }
+
   void copy(const exec::Array<T>& to, const exec::Array<T>& from) {
     const auto out = to.view(), in = from.view();
     ex_.for_each(
@@ -152,6 +159,15 @@ double Driver<Space, T>::foam_norm_factor(const sparse::Operator<Space, T>& A, c
   return double(total) + foam_guard;
 }
 
+/// On a GPU the host's memory is far: where iterations are short it hears of one in sixteen. The same on all ranks.
+template <class Space>
+int iterations_between_words(const Space& ex, std::size_t rows) {
+  if constexpr (requires { ex.stream(); })
+    return ex.even_share(rows) < 1000000 ? 16 : 1;
+  else
+    return 1;
+}
+
 /// What a go is asked for, as a norm: the target, or where it is too far for one go of this stage, the first of equal
 /// steps to it.
 inline double asked_of(const StagePolicy& stage, double now, double target) {
@@ -179,7 +195,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
                               const exec::Array<T>& x, const Criterion& criterion, Monitor& monitor) {
   const bool foam = criterion.norm == Norm::openfoam;
   if (history_.size() < std::size_t(criterion.max_iterations) + 1)
-    history_ = ex_.template allocate_shared<double>(std::size_t(criterion.max_iterations) + 1);
+    history_ = ex_.template allocate<double>(std::size_t(criterion.max_iterations) + 1);
   *feed_.data() = {};
   int* const wish = ex_.watch(&feed_.data()->interrupt);
   ex_.meet();
@@ -201,15 +217,17 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   const double target = foam ? std::max(criterion.atol * factor, criterion.rtol * now.own)
                              : std::max(criterion.rtol * out.rhs, criterion.atol);
 
-  double* const history = history_.data();
-  history[0] = out.initial;
+  std::vector<double>& history = out.history;  // as far as it has come here
+  history = {out.initial};
+  ex_.copy_in(history_, history.data(), 1);
   Control<T> control;
   control.target = T(target);
   control.scale = T(1 / factor);
   control.magnitudes = foam;
   control.max_iterations = criterion.max_iterations;
-  control.history = history;
+  control.history = history_.data();
   control.feed = feed_.data();
+  control.tell = iterations_between_words(ex_, n_);
   control.patience = criterion.patience;
   *control.feed = {0, 0, out.initial};
   control.wish = wish;
@@ -235,6 +253,13 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
         "the norm of the right-hand side or of the first residual is too large for a double: scale the system");
   }
 
+  // Where the recurrence's residual was recorded the true one stands.
+  const auto correct = [&] {
+    if (foam) return;
+    history.back() = now.own / factor;
+    control.correct(history.back());
+  };
+
   Stage<Space, T>* stage = next();
   int goes = 0;  // of this stage
   // The next stage, from the best x. False where there is none.
@@ -249,7 +274,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     if (now.two > best || !std::isfinite(now.two)) {
       copy(x, best_);
       now = look(A, b, x, foam);
-      if (!foam) control.correct(now.own / factor);
+      correct();
     }
     return true;
   };
@@ -263,6 +288,9 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
         int(std::min<std::int64_t>(criterion.max_iterations, std::int64_t(control.iteration) + policy.most_inner));
     const double asked_reduction = asked / now.own;
     stage->go(b.data(), x.data(), r_.data(), now.two, control);
+    fetch(control.iteration, history);
+    publish(&control.feed->iteration, control.iteration);
+    publish(&control.feed->residual, history.back());
     ++goes;
     out.outer_iterations += policy.refines;
     now = look(A, b, x, foam);
@@ -275,7 +303,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
       copy(x, best_);
       now = look(A, b, x, foam);
     }
-    if (!foam) control.correct(now.own / factor);
+    correct();
 
     if (foam ? control.reason == Stop::target : now.own <= target) {
       finish(Status::converged);
@@ -317,19 +345,18 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   }
   out.precision = stage->policy().name;
 
-  const double reached = history[control.iteration];
+  const double reached = history.back();
   if (now.two > best || !std::isfinite(now.two)) {
     copy(x, best_);
     now = look(A, b, x, foam);
-    history[control.iteration] = foam ? history[control.iteration] : now.own / factor;
+    if (!foam) history.back() = now.own / factor;
   }
   // Far from where it began, and growing: more iterations will not help.
   if (out.status == Status::max_iterations && reached > 1e3 * out.initial && best >= first.two)
     out.status = Status::diverged;
   out.iterations = control.iteration;
   out.residual = now.two;
-  out.history.assign(history, history + control.iteration + 1);
-  for (double& h : out.history)
+  for (double& h : history)
     if (!std::isfinite(h)) h = std::numeric_limits<double>::max();
   return out;
 }

@@ -114,6 +114,7 @@ class Refinement final : public Stage<Space, T> {
     inner.history = control.history;
     inner.feed = control.feed;
     inner.wish = control.wish;
+    inner.tell = control.tell;
     ex_.copy_in(control_, &inner, 1);
     const System<Space, L> system{A_, M_, b_low.data, d_low.data, r_low.data, false};
     if (std::exchange(begun_, true))

@@ -55,7 +55,11 @@ class Jacobi final : public Preconditioner<Space, T> {
     space_.copy_out(&zeros, bad_, 1);
     if (zeros > 0) throw ZeroPivot(sentence(a.stored, zeros));
   }
-  using Preconditioner<Space, T>::apply;
+  void apply(const sparse::Operator<Space, T>& A, const T* r, T* z, T* Az) override {
+    if (A.can_scale()) return A.apply_scaled(rd_.data(), r, z, Az);
+    apply(r, z);
+    A.apply(z, Az);
+  }
   void apply(const T* r, T* z) override {
     const auto rd = rd_.view();
     space_.for_each(

@@ -47,16 +47,29 @@ __device__ void send_entries(const Targets& targets, int neighbour, const T* x, 
   }
 }
 
-/// y += sign R B x' in rows from `start` on, in steps; x_of(slot) is x'.
-template <class T, class XOf>
-__device__ void add_rows(const Incoming& b, const double* R, int sign, T* y, Index start, Index step, XOf x_of) {
-  for (Index i = start; i < b.rows; i += step) {
-    double sum = 0;
-    for (Offset k = b.offsets[i]; k < b.offsets[i + 1]; ++k) sum += b.values[k] * x_of(b.columns[k]);
-    const Index row = b.row[i];
-    y[row] += T(sign * (R ? R[row] : 1.0) * sum);
+/// y += sign R B x' in one row. Opened, it has asked for all that need not come from another GPU.
+template <class T>
+struct Row {
+  Index at = 0;
+  Offset begin = 0, end = 0;
+  T before = 0;
+  double factor = 0;
+
+  __device__ void open(const Incoming& b, Index i, const double* R, int sign, const T* y) {
+    if (i >= b.rows) return;
+    at = b.row[i];
+    begin = b.offsets[i];
+    end = b.offsets[i + 1];
+    before = y[at];
+    factor = sign * (R ? R[at] : 1.0);
   }
-}
+  template <class XOf>
+  __device__ void close(const Incoming& b, T* y, XOf x_of) const {
+    double sum = 0;
+    for (Offset k = begin; k < end; ++k) sum += b.values[k] * x_of(b.columns[k]);
+    y[at] = before + T(factor * sum);
+  }
+};
 
 template <class T>
 __global__ void send_kernel(Targets targets, const T* x, const double* C, const unsigned* numbers) {
@@ -70,8 +83,11 @@ __global__ void receive_kernel(Incoming b, const double* R, int sign, T* y, unsi
                                exec::cuda::Waiting waiting) {
   const unsigned number = numbers[0] + 1;
   const Word* const in = b.place(number);
-  add_rows(b, R, sign, y, Index(blockIdx.x * blockDim.x + threadIdx.x), Index(gridDim.x * blockDim.x),
-           [&](Index slot) { return exec::cuda::await_value(in + 2 * std::size_t(slot), number, waiting); });
+  for (Index i = Index(blockIdx.x * blockDim.x + threadIdx.x); i < b.rows; i += Index(gridDim.x * blockDim.x)) {
+    Row<T> row;
+    row.open(b, i, R, sign, y);
+    row.close(b, y, [&](Index slot) { return exec::cuda::await_value(in + 2 * std::size_t(slot), number, waiting); });
+  }
   __syncthreads();
   if (threadIdx.x == 0) {
     __threadfence();
@@ -84,7 +100,7 @@ __global__ void receive_kernel(Incoming b, const double* R, int sign, T* y, unsi
 
 /// Both in one block, where a launch costs more than sending behind the own block's product gains.
 constexpr int exchange_threads = 1024;
-constexpr Index most_exchanged = 4096;  // entries each way; those that come stand in shared memory
+constexpr Index most_exchanged = 6000;  // entries each way; those that come stand in shared memory
 template <class T>
 __global__ void __launch_bounds__(exchange_threads)
     exchange_kernel(Targets targets, Incoming b, const T* x, const double* C, const double* R, int sign, T* y,
@@ -93,11 +109,16 @@ __global__ void __launch_bounds__(exchange_threads)
   const unsigned number = numbers[0] + 1;
   const auto thread = Index(threadIdx.x);
   for (int n = 0; n < targets.neighbours; ++n) send_entries(targets, n, x, C, number, thread, exchange_threads);
+  Row<T> row;
+  row.open(b, thread, R, sign, y);
   const Word* const in = b.place(number);
   for (Index slot = thread; slot < b.count; slot += exchange_threads)
     came[slot] = exec::cuda::await_value(in + 2 * std::size_t(slot), number, waiting);
   __syncthreads();
-  add_rows(b, R, sign, y, thread, exchange_threads, [](Index slot) { return came[slot]; });
+  for (Index i = thread; i < b.rows; i += exchange_threads) {
+    if (i > thread) row.open(b, i, R, sign, y);
+    row.close(b, y, [](Index slot) { return came[slot]; });
+  }
   if (thread == 0) numbers[0] = number;
 }
 

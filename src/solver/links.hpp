@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "krilu/ranks.hpp"
@@ -107,6 +108,12 @@ class Coupled final : public sparse::Operator<Space, T> {
   void add_others(const T* x, T* y) const override {
     links_.start(x, C_);
     links_.finish(y, R_, 1);
+  }
+  bool can_scale() const override { return std::is_same_v<T, double> && !R_ && !C_ && own_->can_scale(); }
+  void apply_scaled(const T* d, const T* x, T* z, T* y) const override {
+    if constexpr (std::is_same_v<T, double>) links_.start(x, d);
+    own_->apply_scaled(d, x, z, y);
+    links_.finish(y, nullptr, 1);
   }
 
  private:

@@ -10,32 +10,52 @@ namespace {
 
 constexpr unsigned product_threads = 256;
 
+/// A vector as a product reads it.
+template <class T>
+struct Plain {
+  const T* x;
+  __device__ __forceinline__ T operator()(Index i) const { return __ldg(x + i); }
+};
+/// D x, to be left in z.
+template <class T>
+struct Scaled {
+  const T *x, *d;
+  T* z;
+  __device__ __forceinline__ T operator()(Index i) const { return __ldg(x + i) * __ldg(d + i); }
+};
+
 /// y = A x, or b - A x: leftovers of more than hec_long_row entries are missing.
-template <bool of_residual, int N, bool exact, class T>
-__global__ void __launch_bounds__(product_threads) hec_product(HecView<T> a, const T* b, const T* x, T* y) {
+template <bool of_residual, int N, bool exact, class T, class Read>
+__global__ void __launch_bounds__(product_threads) hec_product(HecView<T> a, const T* b, Read read, T* y) {
   const unsigned place = blockIdx.x * blockDim.x + threadIdx.x;
   if (place >= unsigned(a.leading)) return;  // whole warps
   const auto i = Index(place);
   const bool have = i < a.rows;
-  const auto read = [x](Index c) { return __ldg(x + c); };
   EllRow<N, exact, T> row;
   row.open(a, i);
   const T from = of_residual && have ? b[i] : T(0);
   T sum = row.sum(a, i, read);
   add_leftover(a, place, read, sum);
   if (have) y[i] = of_residual ? from - sum : sum;
+  if constexpr (requires { read.z; })
+    if (have) read.z[i] = read(i);
+}
+
+template <bool of_residual, class T, class Read>
+void short_rows(const exec::Cuda& space, const HecView<T>& a, const T* b, Read read, T* y) {
+  if (a.rows == 0) return;
+  const unsigned blocks = (unsigned(a.leading) + product_threads - 1) / product_threads;
+  with_hec_width(a.width, [&](auto n, auto exact) {
+    hec_product<of_residual, decltype(n)::value, decltype(exact)::value>
+        <<<blocks, product_threads, 0, space.stream()>>>(a, b, read, y);
+  });
+  exec::cuda::launched("launching a product");
 }
 
 template <bool of_residual, class T>
 void product(const exec::Cuda& space, const HecView<T>& a, const Index* long_row, Index long_rows, const T* b,
              const T* x, T* y) {
-  if (a.rows == 0) return;
-  const unsigned blocks = (unsigned(a.leading) + product_threads - 1) / product_threads;
-  with_hec_width(a.width, [&](auto n, auto exact) {
-    hec_product<of_residual, decltype(n)::value, decltype(exact)::value>
-        <<<blocks, product_threads, 0, space.stream()>>>(a, b, x, y);
-  });
-  exec::cuda::launched("launching a product");
+  short_rows<of_residual>(space, a, b, Plain<T>{x}, y);
   if (long_rows == 0) return;
   hec_long_rows<of_residual><<<unsigned(long_rows), exec::cuda::block_threads, 0, space.stream()>>>(a, long_row, x, y);
   exec::cuda::launched("launching a product");
@@ -50,6 +70,10 @@ void HecOperator<exec::Cuda, T>::apply(const T* x, T* y) const {
 template <class T>
 void HecOperator<exec::Cuda, T>::residual(const T* b, const T* x, T* r) const {
   product<true, T>(space_, a_, long_row_, long_rows_, b, x, r);
+}
+template <class T>
+void HecOperator<exec::Cuda, T>::apply_scaled(const T* d, const T* x, T* z, T* y) const {
+  short_rows<false>(space_, a_, static_cast<const T*>(nullptr), Scaled<T>{x, d, z}, y);
 }
 
 template class HecOperator<exec::Cuda, double>;

@@ -23,6 +23,8 @@ class HecOperator<exec::Cuda, T> final : public Operator<exec::Cuda, T> {
   Index rows() const override { return a_.rows; }
   void apply(const T* x, T* y) const override;
   void residual(const T* b, const T* x, T* r) const override;
+  bool can_scale() const override { return long_rows_ == 0; }
+  void apply_scaled(const T* d, const T* x, T* z, T* y) const override;
 
  private:
   exec::Cuda space_;

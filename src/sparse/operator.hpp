@@ -18,6 +18,11 @@ class Operator {
   virtual void apply(const T* x, T* y) const = 0;
   /// r = b - A x; r may be b.
   virtual void residual(const T* b, const T* x, T* r) const = 0;
+  /// Whether apply_scaled() is there, and takes less than two passes.
+  virtual bool can_scale() const { return false; }
+  /// z = D x and y = A z, D diagonal; where can_scale().
+  virtual void apply_scaled([[maybe_unused]] const T* d, [[maybe_unused]] const T* x, [[maybe_unused]] T* z,
+                            [[maybe_unused]] T* y) const {}
   /// y holds the product of x with what is stored here; adds what other ranks' unknowns give. For those who form that
   /// product in a way of their own.
   virtual void add_others([[maybe_unused]] const T* x, [[maybe_unused]] T* y) const {}
