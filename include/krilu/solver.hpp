@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "krilu/device_span.hpp"
 #include "krilu/error.hpp"
 #include "krilu/matrix.hpp"
 #include "krilu/ranks.hpp"
@@ -198,6 +199,25 @@ class Solver {
   /// rung's that a solve ended at, the first one's until then. Throws krilu::Error
   /// before factor and for wrong lengths. Not while another thread solves.
   void apply(std::span<const double> r, std::span<double> z);
+
+  // The same with arrays in the memory of the solver's GPU (krilu/device_span.hpp): the same numbers, bit for bit.
+  // What has to be brought to host memory even so stands in the notes of the next result: rungs above the first and
+  // some preconditioners work there. All throw krilu::Error, beside what the others throw, where the solver works on
+  // the host, where the array is not in its GPU's memory or has another length, and for a rank of a team.
+
+  /// The pattern is in host memory, its values are not looked at; `values` has one for each of its entries, or none,
+  /// where only the pattern is studied. The solver keeps a copy of the pattern in host memory.
+  void analyse(const CsrView& pattern, DeviceSpan<const double> values);
+  void setup(const CsrView& pattern, DeviceSpan<const double> values);
+  /// After one of these two: new values, in the sequence of the pattern's entries.
+  void factor(DeviceSpan<const double> values);
+  /// Likewise: whether offsets and columns, on the GPU, are those of the analysed pattern.
+  bool has_pattern(DeviceSpan<const Offset> offsets, DeviceSpan<const Index> columns) const;
+  /// b and x are two arrays.
+  Result solve(DeviceSpan<const double> b, DeviceSpan<double> x, Monitor* monitor = nullptr);
+  void apply(DeviceSpan<const double> r, DeviceSpan<double> z);
+  /// The number of the GPU that the solver works on; -1 where it works on the host.
+  int gpu() const;
 
   /// The tolerances of the next solves, in place of those of the options. Throws krilu::Error for negative ones.
   void set_tolerances(double rtol, double atol);

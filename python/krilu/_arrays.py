@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What callers hand over, in the types that the library takes: CSR with 32-bit indices and doubles, vectors of doubles.
+"""What callers hand over, in the types that the library takes: CSR with 32-bit indices and doubles, vectors of doubles,
+in host memory. What stands on the GPU that the solver works on `_device` takes where it is.
 
 Whatever had to be converted or copied for that is said in `notes`; nothing of the caller's is ever changed.
 """
@@ -119,6 +120,12 @@ def _require_real(dtype: np.dtype, what: str) -> None:
         raise TypeError(f"{what} holds {dtype}, not numbers: krilu computes with float64")
 
 
+def _require_shape(shape: tuple[int, ...], rows: int, what: str) -> None:
+    if shape not in ((rows,), (rows, 1)):
+        raise Error(f"{what} has the shape {shape}, and the matrix {rows} rows: krilu solves for one right-hand "
+                    f"side of shape ({rows},) or ({rows}, 1) at a time")
+
+
 @dataclass
 class Vector:
     """A vector as krilu has it, and how its like is given back."""
@@ -144,8 +151,8 @@ def vector(v: Any, rows: int, what: str, notes: list[str], *, writable: bool = F
     if _on_device(v):
         give_back = _like(v)
         given = np.asarray(_to_host(v, what))
-        notes.append(f"{what} was brought from the GPU to host memory ({1e-6 * given.nbytes:.1f} MB): krilu's "
-                     "interface takes vectors there so far")
+        notes.append(f"{what} was brought from the GPU to host memory ({1e-6 * given.nbytes:.1f} MB), where this "
+                     "call takes its vectors")
     elif isinstance(v, np.ndarray):
         given = v
     elif hasattr(v, "__dlpack__"):
@@ -157,9 +164,7 @@ def vector(v: Any, rows: int, what: str, notes: list[str], *, writable: bool = F
         raise Error(f"{what} has masked entries: krilu knows no missing values")
     given = np.asarray(given)
     _require_real(given.dtype, what)
-    if given.shape not in ((rows,), (rows, 1)):
-        raise Error(f"{what} has the shape {given.shape}, and the matrix {rows} rows: krilu solves for one right-hand "
-                    f"side of shape ({rows},) or ({rows}, 1) at a time")
+    _require_shape(given.shape, rows, what)
     flat = given.reshape(rows) if given.flags.c_contiguous or given.ndim == 1 else given[:, 0]
     if flat.dtype != np.float64 or not flat.dtype.isnative:
         notes.append(f"{what} was converted from {given.dtype} to float64")
@@ -202,7 +207,7 @@ def matrix(a: Any) -> Csr:
     kind = type(a).__name__
     if not sparse.issparse(a) and (_library_of(a) == "cupyx" or _on_device(a)):
         a = _to_host(a, "the matrix")
-        notes.append("the matrix was brought from the GPU to host memory: krilu's interface takes it there so far")
+        notes.append("the matrix was brought from the GPU to host memory, where this call takes it")
     if not sparse.issparse(a):
         a = np.asarray(a)
         _require_real(a.dtype, "the matrix")

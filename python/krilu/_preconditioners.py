@@ -10,7 +10,7 @@ from typing import Any, Optional
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from ._arrays import Csr
+from ._arrays import Csr, matrix
 from ._options import checked
 from ._solver import Solver
 
@@ -52,7 +52,8 @@ class Preconditioner(LinearOperator):
         self.options = options
         self._last: Optional[tuple[Any, Solver]] = None  # of krilu.cg and its like: options, and what they made
         self._lock = threading.RLock()  # from tolerances set to solve ended
-        a = self._solver._take("setup", A)
+        a = matrix(A)
+        self._solver._take("setup", a)
         self._matrix = _digest(a)
         super().__init__(np.dtype(np.float64), (a.rows, a.rows))
 
@@ -60,7 +61,9 @@ class Preconditioner(LinearOperator):
         """Forms the preconditioner anew from values of the same pattern. Raises what `krilu.Solver.update` does."""
         self._last = None
         self._matrix = b""
-        self._matrix = _digest(self._solver._take("factor", A))
+        a = matrix(A)
+        self._solver._take("factor", a)
+        self._matrix = _digest(a)
 
     def _is_of(self, a: Csr) -> bool:
         return _digest(a) == self._matrix

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
 
-from . import _krilu
+from . import _device, _krilu
 from ._arrays import Csr, matrix, vector
 from ._options import DEFAULTS, checked
 from ._report import Report
@@ -27,14 +27,26 @@ def _in_main() -> bool:
 
 
 class _Sides:
-    """b, and x with the guess in it, as the library takes them."""
+    """b, and x with the guess in it, as the library takes them: on the solver's GPU where b is there, else in host
+    memory."""
 
-    def __init__(self, b: Any, x0: Any, rows: int):
+    def __init__(self, b: Any, x0: Any, rows: int, gpu: int):
         start = time.perf_counter()
         self.notes: list[str] = []
-        self.right = vector(b, rows, "b", self.notes)
-        self.x = np.zeros(rows) if x0 is None else vector(x0, rows, "x0", self.notes, writable=True).values
+        self.there = _device.vector(b, rows, "b", self.notes, gpu)
+        if self.there is not None:
+            self.x_there = _device.guess(x0, self.there, rows, self.notes)
+        else:
+            self.right = vector(b, rows, "b", self.notes)
+            self.x = np.zeros(rows) if x0 is None else vector(x0, rows, "x0", self.notes, writable=True).values
         self.seconds = time.perf_counter() - start
+
+    def run(self, solver: Any) -> tuple[Any, dict[str, Any]]:
+        if self.there is not None:
+            result = solver.solve_there(_in_main(), self.there.place, self.x_there.place)
+            return self.x_there.handed_over(), result
+        result = solver.solve(_in_main(), self.right.values, self.x)
+        return self.right.like(self.x), result
 
 
 class Solver:
@@ -49,7 +61,8 @@ class Solver:
         "auto", "none", "jacobi", "dilu", "dic", "ilu0", "ic0", "iluk[:LEVEL]", "ilut[:MOST,TOLERANCE]",
         "block-ilu[:PARTS[,LOCAL]]", "ras[:PARTS[,OVERLAP[,LOCAL]]]" (LOCAL is dilu, ilu0, iluk.. or ilut..) or "lu".
     device : str
-        "auto" (a GPU where there is one and krilu was built for it), "host", "cuda", "cuda:N" or "emulated".
+        "auto" (a GPU where there is one and krilu was built for it), "host", "cuda", "cuda:N" or "emulated". "auto" and
+        "cuda" take the GPU of the first matrix that is analysed, where it is CuPy's, else GPU 0.
     rtol, atol : float
         The solve ends where ||b - A x||_2 <= max(rtol ||b||_2, atol).
     norm : str
@@ -89,6 +102,11 @@ class Solver:
     All calls release Python's global lock. Threads that share a Solver take turns. Ctrl-C ends a solve after its
     current iteration; analyse and update are finished first.
 
+    What is on the GPU that the solver works on is taken in place: CuPy's CSR matrices of doubles (their pattern goes to
+    the host once, where it is analysed), and contiguous vectors of doubles of CuPy, PyTorch, or any library with DLPack
+    or ``__cuda_array_interface__`` where CuPy is installed. Work in their library's current stream is waited for, and x
+    is ready for any stream. The report's notes name what was copied or converted even so.
+
     Examples
     --------
     >>> import krilu, numpy as np, scipy.sparse as sp
@@ -115,6 +133,7 @@ class Solver:
         self._options = checked(given, "krilu.Solver")
         self._solver = _krilu.Solver(**self._options)
         self._facts: Optional[dict[str, Any]] = None
+        self._analysed_there = False  # the matrix was on the GPU
 
     def analyse(self, A: Any) -> None:
         """Studies A's pattern: ordering, levels, storage. `update` comes next.
@@ -122,8 +141,8 @@ class Solver:
         Parameters
         ----------
         A : (n, n) sparse array or matrix
-            SciPy's CSR is taken as it is; other formats, dense arrays and CuPy's are converted. Its values serve to
-            choose what was left to "auto".
+            SciPy's CSR is taken as it is, and CuPy's by a solver that works on its GPU; other formats and dense arrays
+            are converted. Its values serve to choose what was left to "auto".
 
         Raises
         ------
@@ -155,16 +174,49 @@ class Solver:
         """analyse and update in one; to a GPU the values travel once. Raises what they raise."""
         self._take("setup", A)
 
-    def _take(self, step: str, A: Any) -> Csr:
+    def _go_to(self, *arrays: Any) -> None:
+        """To the GPU of these arrays, where the choice of one is left and nothing has been done yet."""
+        if self._options["device"] not in ("auto", "cuda") or self._solver.gpu() < 0 or self.counts != (0, 0, 0):
+            return
+        gpu = _device.gpu_of(*arrays)
+        if gpu is not None and gpu != self._solver.gpu():
+            self._solver = _krilu.Solver(**{**self._options, "device": f"cuda:{gpu}"})
+
+    def _seen(self, A: Any) -> Union[Csr, _device.DeviceCsr]:
+        """A as the library takes it."""
+        if isinstance(A, (Csr, _device.DeviceCsr)):
+            return A
+        self._go_to(A)
+        return _device.matrix(A, self._solver.gpu()) or matrix(A)
+
+    def _take(self, step: str, A: Any) -> None:
         start = time.perf_counter()
-        a = A if isinstance(A, Csr) else matrix(A)
+        # Values on the GPU are those of a pattern that came from there.
+        a = self._seen(A) if step != "factor" or self._analysed_there or isinstance(A, Csr) else matrix(A)
+        main = _in_main()
+        there = isinstance(a, _device.DeviceCsr)
+        if step == "factor" and there:
+            if not self._solver.has_pattern(main, *a.places):
+                a.bring_pattern()
+                if not self._solver.has_pattern(main, *a.places):
+                    raise _krilu.Error("the matrix has another pattern than the one that was analysed: call analyse "
+                                       "first")
+        elif there:
+            a.bring_pattern()
         seconds = time.perf_counter() - start
         if step != "factor":
             self._facts = None
-        getattr(self._solver, step)(_in_main(), a.offsets, a.columns, a.values)
+            self._analysed_there = False
+        if not there:
+            getattr(self._solver, step)(main, a.offsets, a.columns, a.values)
+        elif step == "factor":
+            self._solver.factor_there(main, a.values)
+        else:
+            getattr(self._solver, f"{step}_there")(main, *a.pattern, a.values)
+        if step != "factor":
+            self._analysed_there = there
         self._facts = {"name": a.kind, "rows": a.rows, "nnz": a.nnz, "matrix_bytes": a.bytes, "convert": seconds,
                        "notes": a.notes}
-        return a
 
     def solve(self, b: Any, x0: Any = None) -> tuple[Any, Report]:
         """Solves A x = b.
@@ -179,8 +231,8 @@ class Solver:
         Returns
         -------
         x : array
-            The best approximation that was found, float64, in b's shape; where b is an array of a GPU (CuPy, or any
-            with DLPack or ``__cuda_array_interface__``), so is x.
+            The best approximation that was found, float64, in b's shape; where b is an array of a GPU (CuPy, PyTorch,
+            or any with DLPack or ``__cuda_array_interface__``), so is x, a new one.
         report : Report
             How it went; ``report.converged`` says whether the tolerance is met. Not converging raises nothing.
 
@@ -193,14 +245,14 @@ class Solver:
         KeyboardInterrupt
             Ctrl-C: the solve ended after its current iteration.
         """
-        return self._run(_Sides(b, x0, self._solver.rows()))
+        return self._run(_Sides(b, x0, self._solver.rows(), self._solver.gpu()))
 
     def _run(self, sides: _Sides) -> tuple[Any, Report]:
-        result = self._solver.solve(_in_main(), sides.right.values, sides.x)
+        x, result = sides.run(self._solver)
         facts = dict(self._facts or {})
         facts["notes"] = facts.get("notes", []) + sides.notes
         facts["convert"] = facts.get("convert", 0.0) + sides.seconds
-        return sides.right.like(sides.x), Report._of(result, facts, self._options)
+        return x, Report._of(result, facts, self._options)
 
     def apply(self, r: Any) -> Any:
         """z = M^-1 r: the preconditioner that update formed, once.
@@ -219,6 +271,11 @@ class Solver:
         krilu.Error
             r has another shape, or update was not called.
         """
+        there = _device.vector(r, self._solver.rows(), "r", [], self._solver.gpu())
+        if there is not None:
+            z_there = there.zeros()
+            self._solver.apply_there(_in_main(), there.place, z_there.place)
+            return z_there.handed_over()
         given = vector(r, self._solver.rows(), "r", [])
         z = np.empty(len(given.values))
         self._solver.apply(_in_main(), given.values, z)
@@ -267,14 +324,14 @@ def solve(A: Any, b: Any, x0: Any = None, *, solver: str = "auto", precond: str 
     Parameters
     ----------
     A : (n, n) sparse array or matrix
-        SciPy's CSR is taken as it is; CSC, other formats, dense arrays and CuPy's are converted, and the report's notes
-        say so.
+        SciPy's CSR is taken as it is, and CuPy's on the GPU that it is on; CSC, other formats and dense arrays are
+        converted, and the report's notes say so.
     b : (n,) or (n, 1) array
         Right-hand side.
     x0 : (n,) or (n, 1) array, optional
         Initial guess, zero by default. It is not changed.
     solver, precond, device : str
-        "auto", or a name: see `krilu.Solver`.
+        "auto", or a name: see `krilu.Solver`. Where device is "auto" or "cuda", A and b choose the GPU that they are on.
     **options
         All other options of `krilu.Solver`: rtol (1e-8), atol, max_iterations (10000), restart, ordering, ...
 
@@ -305,9 +362,10 @@ def solve(A: Any, b: Any, x0: Any = None, *, solver: str = "auto", precond: str 
     checked({"solver": solver, "precond": precond, "device": device, **options}, "krilu.solve")
     s = Solver(solver=solver, precond=precond, device=device, **options)
     start = time.perf_counter()
-    a = matrix(A)
+    s._go_to(A, b)
+    a = s._seen(A)
     seconds = time.perf_counter() - start
-    sides = _Sides(b, x0, a.rows)  # what is wrong with them is said before any work
+    sides = _Sides(b, x0, a.rows, s._solver.gpu())  # what is wrong with them is said before any work
     sides.seconds += seconds
     s._take("setup", a)
     return s._run(sides)

@@ -5,11 +5,14 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -41,6 +44,13 @@ CsrView view_of(const Integers& offsets, const Integers& columns, const std::opt
 
 std::span<const double> span_of(const Doubles& v) { return {v.data(), v.size()}; }
 std::span<double> span_of(const Vector<double>& v) { return {v.data(), v.size()}; }
+
+/// An array on a GPU: its address, its entries, and the stream in whose order it is written.
+using Place = std::tuple<std::uintptr_t, std::size_t, std::uintptr_t>;
+template <class T>
+DeviceSpan<T> there(const Place& p) {
+  return {reinterpret_cast<T*>(std::get<0>(p)), std::get<1>(p), reinterpret_cast<void*>(std::get<2>(p))};
+}
 
 nb::object array_of(std::vector<double> v) {
   auto* held = new std::vector<double>(std::move(v));
@@ -98,9 +108,62 @@ struct Shared {
   }
 };
 
-void add_solver(nb::module_& m) {
-  nb::class_<Shared>(m, "Solver", "krilu::Solver; see krilu.Solver. `main` says that the caller is the main thread.")
+/// The calls whose arrays are on the solver's GPU: tuples of address, entries and stream.
+void add_calls_there(nb::class_<Shared>& type) {
+  type.def(
+          "analyse_there",
+          [](Shared& s, bool main, const Integers& offsets, const Integers& columns, const Place& values) {
+            const CsrView a = view_of(offsets, columns, std::nullopt);
+            s.turns.run(main, nullptr, [&] { s.solver.analyse(a, there<const double>(values)); });
+          },
+          "main"_a, "offsets"_a.noconvert(), "columns"_a.noconvert(), "values"_a)
       .def(
+          "setup_there",
+          [](Shared& s, bool main, const Integers& offsets, const Integers& columns, const Place& values) {
+            const CsrView a = view_of(offsets, columns, std::nullopt);
+            s.turns.run(main, nullptr, [&] { s.solver.setup(a, there<const double>(values)); });
+          },
+          "main"_a, "offsets"_a.noconvert(), "columns"_a.noconvert(), "values"_a)
+      .def(
+          "factor_there",
+          [](Shared& s, bool main, const Place& values) {
+            s.turns.run(main, nullptr, [&] { s.solver.factor(there<const double>(values)); });
+          },
+          "main"_a, "values"_a)
+      .def(
+          "has_pattern",
+          [](Shared& s, bool main, const Place& offsets, const Place& columns) {
+            bool has = false;
+            s.turns.run(main, nullptr,
+                        [&] { has = s.solver.has_pattern(there<const Offset>(offsets), there<const Index>(columns)); });
+            return has;
+          },
+          "main"_a, "offsets"_a, "columns"_a)
+      .def(
+          "solve_there",
+          [](Shared& s, bool main, const Place& b, const Place& x) {
+            Monitor monitor;
+            Result r;
+            s.turns.run(main, &monitor,
+                        [&] { r = s.solver.solve(there<const double>(b), there<double>(x), &monitor); });
+            return dict_of(r);
+          },
+          "main"_a, "b"_a, "x"_a, "x: the guess on entry, the solution on return.")
+      .def(
+          "apply_there",
+          [](Shared& s, bool main, const Place& r, const Place& z) {
+            s.turns.run(main, nullptr, [&] { s.solver.apply(there<const double>(r), there<double>(z)); });
+          },
+          "main"_a, "r"_a, "z"_a)
+      .def(
+          "gpu", [](Shared& s) { return s.look([&] { return s.solver.gpu(); }); },
+          "The number of the GPU that it works on, or -1.");
+}
+
+void add_solver(nb::module_& m) {
+  nb::class_<Shared> type(m, "Solver",
+                          "krilu::Solver; see krilu.Solver. `main` says that the caller is the main thread.");
+  type.def(
           "__init__",
           [](Shared* self, std::string solver, std::string precond, std::string triangular, std::string ordering,
              std::string scaling, std::string device, int threads, int restart, double rtol, double atol,
@@ -180,6 +243,7 @@ void add_solver(nb::module_& m) {
       .def("rows", [](Shared& s) { return s.look([&] { return s.solver.rows(); }); })
       .def("bytes", [](Shared& s) { return s.look([&] { return s.solver.bytes(); }); })
       .def("explanation", [](Shared& s) { return s.look([&] { return s.solver.explanation(); }); });
+  add_calls_there(type);
 }
 
 }  // namespace
@@ -193,4 +257,7 @@ NB_MODULE(_krilu, m) {
   nb::exception<krilu::ZeroPivot>(m, "ZeroPivot", error.ptr());
   nb::exception<krilu::StructurallySingular>(m, "StructurallySingular", error.ptr());
   krilu::python::add_solver(m);
+  m.def(
+      "gpu_of", [](std::uintptr_t address) { return krilu::gpu_of(reinterpret_cast<const void*>(address)); },
+      "address"_a, "The number of the GPU in whose memory that is, or -1.");
 }

@@ -14,6 +14,7 @@
 #include "krylov/method.hpp"
 #include "precond/registry.hpp"
 #include "solver/plan.hpp"
+#include "solver/there.hpp"
 
 namespace krilu::solver {
 
@@ -25,6 +26,8 @@ class Engine {
   virtual ~Engine() = default;
   /// The device, for reports: "host", "cuda:0 (NVIDIA H200)".
   virtual std::string device() const = 0;
+  /// What it does with arrays in its own memory; null where that is the host's.
+  virtual There* there() = 0;
   /// Throws krilu::Error where a is no valid square matrix, or too large for the device.
   virtual Facts look(const CsrView& a, bool values) = 0;
   /// After look, with the same a. graph: the pattern of A + A^T; a itself where its pattern is symmetric, or where the
@@ -66,14 +69,16 @@ class Engine {
 
 /// What callers may ask for whose vectors live in the engine's own memory.
 template <class Space>
-class EngineIn : public Engine {
+class EngineIn : public Engine, public There {
  public:
+  using There::factor_there;
+  using There::solve_there;
   explicit EngineIn(Space space) : ex_(std::move(space)) {}
   const Space& space() const { return ex_; }
   /// After analyse: as a member of the team, where there is one.
   virtual const Space& member() const = 0;
   /// factor, where the values stand in the engine's memory, in the order of a's entries. Of a only the pattern is read.
-  virtual void factor_there(const CsrView& a, const exec::Array<double>& values) = 0;
+  void factor_there(const CsrView& a, const exec::Array<double>& values) { factor_there(a, values.data(), false); }
   /// A x = b from x = 0; b and x of as many entries as rows, in the caller's order. Products by `product` where there
   /// is one, which in a team includes what the others add, else with the factored matrix.
   virtual krylov::Outcome solve_there(const double* b, double* x, const Product& product, Monitor& monitor) = 0;

@@ -33,6 +33,26 @@ void copied(const exec::Cuda& space, std::size_t n, const double* from, double* 
                      "copying a vector");
 }
 
+/// sparse::least_dominance of a matrix here, over as many rows as the ladder looks at.
+double least_dominance(const exec::Cuda& space, const CsrView& a) {
+  const Index step = std::max<Index>(1, a.rows / sampled_rows);
+  const auto each = space.allocate<double>(std::size_t((a.rows + step - 1) / step));
+  const auto out = each.view();
+  space.for_each(
+      each.size(), KRILU_FN(Index k) {
+        const Index i = k * step;
+        double diagonal = 0, others = 0;
+        for (Offset e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
+          (a.columns[e] == i ? diagonal : others) += std::abs(a.values[e]);
+        out[k] = diagonal / others;  // of no others: infinity, or NaN, which is no minimum
+      });
+  std::vector<double> here(each.size());
+  space.copy_out(here.data(), each, here.size());
+  double least = std::numeric_limits<double>::infinity();
+  for (const double d : here) least = std::min(least, d);
+  return least;
+}
+
 std::string sentence(const char* format, long a, long b) {
   char text[200];
   std::snprintf(text, sizeof text, format, a, b);
@@ -41,7 +61,7 @@ std::string sentence(const char* format, long a, long b) {
 
 }  // namespace
 
-Facts DeviceSystem::look(const CsrView& a, bool values) {
+void DeviceSystem::make_way(const CsrView& a) {
   if (a.rows != a.cols || a.rows <= 0 || !a.offsets || a.nnz() < 0) require_valid(a);
   hec_.reset();
   matrix_ = {};
@@ -50,11 +70,54 @@ Facts DeviceSystem::look(const CsrView& a, bool values) {
   a_ = {};
   // Most at a time, during the analysis: A, both triangles with what they come from, and what is sorted on the way.
   ex_.require_memory(std::size_t(a.nnz()) * 48 + std::size_t(a.rows) * 260, a.rows, a.nnz());
-  a_ = sparse::upload(ex_, a, values);
+}
+
+Facts DeviceSystem::found(const CsrView& a) {
   const sparse::CsrFacts f = sparse::facts(ex_, a_);
   if (!f.valid) require_valid(a);  // the host knows the sentence
   not_finite_ = f.first_not_finite;
   return {f.symmetry, f.diagonal, f.pattern_hash};
+}
+
+Facts DeviceSystem::look(const CsrView& a, bool values) {
+  make_way(a);
+  a_ = sparse::upload(ex_, a, values);
+  return found(a);
+}
+
+Facts DeviceSystem::look_there(const CsrView& a, const T* values) {
+  make_way(a);
+  a_ = sparse::upload(ex_, a, false);
+  if (values) {
+    a_.values = ex_.allocate<double>(std::size_t(a.nnz()));
+    copied(ex_, a_.values.size(), values, a_.values.data());
+  }
+  Facts facts = found(a);
+  if (values) facts.diagonal.least_dominance = least_dominance(ex_, a_.view());
+  return facts;
+}
+
+void DeviceSystem::admit(const void* array, const char* what, void* stream) const {
+  cudaPointerAttributes place;
+  exec::require_cuda(cudaPointerGetAttributes(&place, array), "asking where an array stands");
+  const std::string number = std::to_string(ex_.number()), where = std::to_string(place.device);
+  if (place.type != cudaMemoryTypeDevice && place.type != cudaMemoryTypeManaged)
+    throw Error(std::string(what) + " is in host memory, and was given as if it were on GPU " + number +
+                ": give it as host memory is given");
+  if (place.type == cudaMemoryTypeDevice && place.device != ex_.number())
+    throw Error(std::string(what) + " is in the memory of GPU " + where + ", and the solver works on GPU " + number +
+                ": take --device cuda:" + where + ", or copy it");
+  const auto theirs = static_cast<cudaStream_t>(stream);
+  cudaStreamCaptureStatus recording;
+  exec::require_cuda(cudaStreamIsCapturing(theirs, &recording), "asking the caller's stream");
+  if (recording != cudaStreamCaptureStatusNone)
+    throw Error(std::string("the stream of ") + what + " records a graph, which a call of krilu cannot be part of");
+  cudaEvent_t now;
+  exec::require_cuda(cudaEventCreateWithFlags(&now, cudaEventDisableTiming), "making an event");
+  cudaError_t status = cudaEventRecord(now, theirs);
+  if (status == cudaSuccess) status = cudaStreamWaitEvent(ex_.stream(), now);
+  cudaEventDestroy(now);  // when it has happened
+  exec::require_cuda(status, "waiting for the caller's stream");
 }
 
 void DeviceSystem::analyse(const CsrView& a, const CsrView& graph, const Plan& plan) {
@@ -107,10 +170,13 @@ void DeviceSystem::set_values(const CsrView& a, bool seen) {
   take_values(a);
 }
 
-void DeviceSystem::set_values_there(const CsrView& a, const exec::Array<T>& values) {
-  if (a_.values.size() != values.size()) a_.values = ex_.allocate<double>(values.size());
-  copied(ex_, a_.values.size(), values.data(), a_.values.data());
-  not_finite_ = sparse::first_not_finite(ex_, a_);
+void DeviceSystem::set_values_there(const CsrView& a, const T* values, bool seen) {
+  const auto n = std::size_t(a.nnz());
+  if (!seen || a_.values.size() != n) {
+    if (a_.values.size() != n) a_.values = ex_.allocate<double>(n);
+    copied(ex_, n, values, a_.values.data());
+    not_finite_ = sparse::first_not_finite(ex_, a_);
+  }
   take_values(a);
 }
 
@@ -220,6 +286,14 @@ std::unique_ptr<Engine> make_cuda_engine(const Options& options, int number, con
   exec::Cuda space(number, options.threads);
   const std::string device = "cuda:" + std::to_string(number) + " (" + space.device_name() + ")";
   return std::make_unique<EngineOn<exec::Cuda, DeviceSystem>>(space, device, options, team);
+}
+
+int gpu_of(const void* p) {
+  cudaPointerAttributes place;
+  if (p && cudaPointerGetAttributes(&place, p) == cudaSuccess)
+    return place.type == cudaMemoryTypeDevice || place.type == cudaMemoryTypeManaged ? place.device : -1;
+  cudaGetLastError();
+  return -1;
 }
 
 int cuda_devices() {

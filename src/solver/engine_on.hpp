@@ -34,16 +34,9 @@ class EngineOn final : public EngineIn<Space> {
 
   std::string device() const override { return device_; }
   const Space& member() const override { return member_; }
+  There* there() override { return std::is_same_v<Space, exec::Host> ? nullptr : this; }
   Facts look(const CsrView& a, bool values) override {
-    enter();
-    // What stood before goes before its successor is measured against the memory that is left.
-    driver_.reset();
-    method_.reset();
-    stages_.reset();
-    precond_.reset();
-    links_.reset();
-    b_ = {};
-    x_ = {};
+    forget();
     return system_.look(a, values);
   }
 
@@ -92,24 +85,6 @@ class EngineOn final : public EngineIn<Space> {
     system_.set_values(a, seen);
     form(a);
   }
-  void factor_there(const CsrView& pattern, const exec::Array<T>& values) override {
-    enter();
-    CsrView a = pattern;
-    a.values = nullptr;
-    if constexpr (std::is_same_v<Space, exec::Host>) {
-      a.values = values.data();
-    } else if (values_wanted_here_) {
-      values_here_.resize(values.size());
-      ex_.copy_out(values_here_.data(), values, values.size());
-      a.values = values_here_.data();
-    }
-    if constexpr (requires { system_.set_values_there(a, values); })
-      system_.set_values_there(a, values);
-    else
-      system_.set_values(a, false);
-    form(a);
-  }
-
   void forget_values() override {
     if constexpr (requires { system_.forget_values(); }) system_.forget_values();
   }
@@ -131,16 +106,6 @@ class EngineOn final : public EngineIn<Space> {
       system_.copy_in(x_, std::span<const double>(x));
     const krylov::Outcome out = run(*product(), from_zero, monitor, patience_);
     system_.copy_out(x, x_);
-    return out;
-  }
-  krylov::Outcome solve_there(const double* b, double* x, const Product& product, Monitor& monitor) override {
-    enter();
-    system_.permute_in(b_.data(), b);
-    ex_.clear(x_);
-    krylov::Outcome out = product
-                              ? run(GivenProduct<Space, System>(ex_, system_, Index(b_.size()), product), true, monitor)
-                              : run(*this->product(), true, monitor);
-    system_.permute_out(x, x_.data());
     return out;
   }
   void apply(std::span<const double> r, std::span<double> z) override {
@@ -176,7 +141,163 @@ class EngineOn final : public EngineIn<Space> {
   std::string format() const override { return system_.format(); }
   std::string preconditioner() const override { return precond_ ? precond_->description() : std::string(); }
 
+  // --- arrays in this memory (there.hpp) ------------------------------------------------------------------------
+  using EngineIn<Space>::factor_there;
+  int gpu() const override {
+    if constexpr (requires { ex_.number(); })
+      return ex_.number();
+    else
+      return -1;
+  }
+  void admit(const void* array, const char* what, void* stream) override {
+    enter();
+    if constexpr (requires { system_.admit(array, what, stream); }) system_.admit(array, what, stream);
+  }
+  Facts look_there(const CsrView& pattern, const T* values) override {
+    forget();
+    if constexpr (requires { system_.look_there(pattern, values); }) {
+      return system_.look_there(pattern, values);
+    } else {
+      CsrView a = pattern;
+      a.values = values ? brought(values, std::size_t(a.nnz())) : nullptr;
+      return system_.look(a, a.values);
+    }
+  }
+  bool same_pattern_there(const CsrView& pattern, const Offset* offsets, const Index* columns) override {
+    enter();
+    const auto rows = std::size_t(pattern.rows) + 1, entries = std::size_t(pattern.nnz());
+    if constexpr (requires { system_.pattern_there(); }) {
+      const CsrView mine = system_.pattern_there();
+      return same(mine.offsets, offsets, rows) && same(mine.columns, columns, entries);
+    } else {
+      std::vector<Offset> o(rows);
+      std::vector<Index> c(entries);
+      copy_here(o.data(), offsets, rows);
+      copy_here(c.data(), columns, entries);
+      return std::equal(o.begin(), o.end(), pattern.offsets) && std::equal(c.begin(), c.end(), pattern.columns);
+    }
+  }
+  bool wants_values_here() const override { return !std::is_same_v<Space, exec::Host> && values_wanted_here_; }
+  void factor_there(const CsrView& pattern, const T* values, bool seen) override {
+    enter();
+    CsrView a = pattern;
+    if constexpr (std::is_same_v<Space, exec::Host>)
+      a.values = values;
+    else
+      a.values = values_wanted_here_ ? brought(values, std::size_t(a.nnz())) : nullptr;
+    if constexpr (requires { system_.set_values_there(a, values, seen); })
+      system_.set_values_there(a, values, seen);
+    else
+      system_.set_values(a, seen);
+    form(a);
+  }
+  There::Sides examine_there(const T* b, const T* x) override {
+    enter();
+    const auto sums = ex_.template allocate<T>(5);
+    const auto s = sums.view();
+    // Entries of b that are no numbers, not zero, and not tiny; the first two of x.
+    ex_.reduce(
+        b_.size(),
+        KRILU_FN(Index i) {
+          const T v = b[i];
+          return exec::Sums<T, 3>{{T(!(v - v == 0)), T(v != 0), T(v >= 1e-150 || v <= -1e-150)}};
+        },
+        KRILU_FN(exec::Sums<T, 3> total) {
+          for (int k = 0; k < 3; ++k) s[k] = total[k];
+        });
+    ex_.reduce(
+        b_.size(),
+        KRILU_FN(Index i) {
+          const T v = x[i];
+          return exec::Sums<T, 2>{{T(!(v - v == 0)), T(v != 0)}};
+        },
+        KRILU_FN(exec::Sums<T, 2> total) {
+          for (int k = 0; k < 2; ++k) s[3 + k] = total[k];
+        });
+    T of[5];
+    ex_.copy_out(of, sums, 5);
+    return {of[0] > 0 || of[3] > 0 || (of[1] > 0 && of[2] == 0), of[1] == 0, of[4] == 0};
+  }
+  krylov::Outcome solve_there(const T* b, T* x, bool from_zero, Monitor& monitor) override {
+    enter();
+    system_.permute_in(b_.data(), b);
+    from_zero ? ex_.clear(x_) : system_.permute_in(x_.data(), x);
+    krylov::Outcome out = run(*product(), from_zero, monitor, patience_);
+    system_.permute_out(x, x_.data());
+    ex_.synchronise();  // nobody waits for this stream
+    return out;
+  }
+  krylov::Outcome solve_there(const T* b, T* x, const Product& product, Monitor& monitor) override {
+    enter();
+    system_.permute_in(b_.data(), b);
+    ex_.clear(x_);
+    krylov::Outcome out = product
+                              ? run(GivenProduct<Space, System>(ex_, system_, Index(b_.size()), product), true, monitor)
+                              : run(*this->product(), true, monitor);
+    system_.permute_out(x, x_.data());
+    return out;
+  }
+  void apply_there(const T* r, T* z) override {
+    enter();
+    system_.permute_in(b_.data(), r);
+    precond_->apply(b_.data(), x_.data());
+    system_.permute_out(z, x_.data());
+    ex_.synchronise();
+  }
+  void bring(T* here, const T* there, std::size_t n) override {
+    enter();
+    copy_here(here, there, n);
+  }
+  void send(T* there, const T* here, std::size_t n) override {
+    enter();
+    const auto stage = ex_.template allocate<T>(n);
+    ex_.copy_in(stage, here, n);
+    copy(there, stage.data(), n);
+    ex_.synchronise();
+  }
+
+  // Parts of these: public because nvcc takes kernels in public members only.
+
+  template <class V>
+  void copy(V* to, const V* from, std::size_t n) const {
+    ex_.for_each(
+        n, KRILU_FN(Index i) { to[i] = from[i]; });
+  }
+  template <class V>
+  bool same(const V* a, const V* b, std::size_t n) const {
+    const auto differing = ex_.template allocate<T>(1);
+    const auto d = differing.scalar();
+    ex_.reduce(
+        n, KRILU_FN(Index i) { return T(a[i] != b[i]); }, KRILU_FN(T sum) { d() = sum; });
+    T sum = 0;
+    ex_.copy_out(&sum, differing, 1);
+    return sum == 0;
+  }
+
  private:
+  /// What stood before goes before its successor is measured against the memory that is left.
+  void forget() {
+    enter();
+    driver_.reset();
+    method_.reset();
+    stages_.reset();
+    precond_.reset();
+    links_.reset();
+    b_ = {};
+    x_ = {};
+  }
+  /// The spaces copy between the host and arrays of their own.
+  template <class V>
+  void copy_here(V* here, const V* there, std::size_t n) const {
+    const auto stage = ex_.template allocate<V>(n);
+    copy(stage.data(), there, n);
+    ex_.copy_out(here, stage, n);
+  }
+  const T* brought(const T* values, std::size_t n) {
+    values_here_.resize(n);
+    copy_here(values_here_.data(), values, n);
+    return values_here_.data();
+  }
   void join_team(std::int64_t rows) {
     const bool coupled = team_.coupling && !team_.coupling->rows().empty();
     if (team_.ranks->size() == 1 && !coupled) return;  // alone

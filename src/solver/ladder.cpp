@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "base/available_memory.hpp"
@@ -179,8 +180,8 @@ bool Ladder::factor(const CsrView& a) {
 /// One solve's way up.
 class Ladder::Climb {
  public:
-  Climb(Ladder& ladder, const Ground& ground, std::span<const double> b, std::span<double> x, Monitor& monitor)
-      : l_(ladder), ground_(ground), b_(b), x_(x), monitor_(monitor), host_(ladder.asked_.threads) {}
+  Climb(Ladder& ladder, const Ground& ground, Monitor& monitor)
+      : l_(ladder), ground_(ground), monitor_(monitor), host_(ladder.asked_.threads) {}
 
   Result run() {
     std::size_t next = 0;
@@ -214,6 +215,10 @@ class Ladder::Climb {
     const Engine& engine = l_.rung_ ? Inside::engine(*l_.rung_) : ground_.engine;
     if (a_.offsets.empty()) a_ = engine.matrix(l_.missing_diagonal_);
     return a_;
+  }
+  const Sides& sides() {
+    if (!sides_) sides_ = ground_.bring();
+    return *sides_;
   }
   int iterations_left() const { return std::max(0, l_.asked_.max_iterations - iterations_); }
 
@@ -264,7 +269,7 @@ class Ladder::Climb {
     solver.setup(matrix());
     Inside::engine(solver).set_patience({100, 100, 1000});
     Inside::engine(solver).set_max_iterations(iterations_left());
-    Result r = solver.solve(b_, x_, &monitor_);
+    Result r = solver.solve(sides().b, sides().x, &monitor_);
     take(std::move(r), o, timer.seconds());
     done_ = true;
     return true;
@@ -274,12 +279,13 @@ class Ladder::Climb {
     const Timer timer;
     Inside::engine(*l_.rung_).set_max_iterations(iterations_left());
     Result r;
+    const auto [b, x] = sides();
     if (!from_zero_) {
-      r = l_.rung_->solve(b_, x_, &monitor_);
+      r = l_.rung_->solve(b, x, &monitor_);
     } else {  // what there is is as good as its size allows: another x may be smaller
-      std::vector<double> fresh(x_.size(), 0.0);
-      r = l_.rung_->solve(b_, fresh, &monitor_);
-      if (r.relative_residual < best_.relative_residual) std::copy(fresh.begin(), fresh.end(), x_.begin());
+      std::vector<double> fresh(x.size(), 0.0);
+      r = l_.rung_->solve(b, fresh, &monitor_);
+      if (r.relative_residual < best_.relative_residual) std::copy(fresh.begin(), fresh.end(), x.begin());
     }
     take(std::move(r), o, setup_seconds + timer.seconds());
   }
@@ -323,7 +329,7 @@ class Ladder::Climb {
   }
   bool at_rounding() {
     constexpr double few = 10;
-    return roundings(host_, matrix(), b_, x_) <= few;
+    return roundings(host_, matrix(), sides().b, sides().x) <= few;
   }
 
   Result finish() {
@@ -347,8 +353,7 @@ class Ladder::Climb {
 
   Ladder& l_;
   const Ground& ground_;
-  std::span<const double> b_;
-  std::span<double> x_;
+  std::optional<Sides> sides_;
   Monitor& monitor_;
   exec::Host host_;
   CsrMatrix a_;
@@ -362,8 +367,6 @@ class Ladder::Climb {
   std::string reason_;
 };
 
-Result Ladder::solve(const Ground& ground, std::span<const double> b, std::span<double> x, Monitor& monitor) {
-  return Climb(*this, ground, b, x, monitor).run();
-}
+Result Ladder::solve(const Ground& ground, Monitor& monitor) { return Climb(*this, ground, monitor).run(); }
 
 }  // namespace krilu::solver

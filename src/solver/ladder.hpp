@@ -58,15 +58,22 @@ class Ladder {
   /// Of rungs above the first, so far.
   int analyses() const { return analyses_; }
 
+  struct Sides {
+    std::span<const double> b;
+    std::span<double> x;
+  };
   /// What the ladder climbs from.
   struct Ground {
     std::function<Result()> first;  // runs the first rung on b and x
     const Engine& engine;           // the first rung's
     /// Gives the first rung the values that a rung above has; empty where it has them.
     std::function<void(const CsrView&)> renew = {};
+    /// b and x, with the guess or the first rung's iterate in it, in host memory. Asked for once, by the first rung
+    /// that works there.
+    std::function<Sides()> bring;
   };
-  /// x: the guess on entry, the best iterate on return.
-  Result solve(const Ground& ground, std::span<const double> b, std::span<double> x, Monitor& monitor);
+  /// x is the guess on entry, the best iterate on return.
+  Result solve(const Ground& ground, Monitor& monitor);
 
  private:
   struct Step;

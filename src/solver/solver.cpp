@@ -11,9 +11,8 @@
 #include "precond/registry.hpp"
 #include "precond/spec.hpp"
 #include "schedule/ordering.hpp"
-#include "solver/engine.hpp"
-#include "solver/ladder.hpp"
 #include "solver/requests.hpp"
+#include "solver/solver_body.hpp"
 
 namespace krilu {
 
@@ -95,45 +94,6 @@ const char* to_string(Status s) {
   }
   return "?";
 }
-
-struct Solver::Body {
-  Options options;
-  Team team;
-  std::unique_ptr<solver::Engine> engine;
-  solver::Plan plan;
-  Counts counts;
-  Index rows = 0;
-  std::int64_t rows_in_all = 0;  // of all ranks
-  bool all_symmetric = false;    // likewise
-  std::uint64_t pattern = 0;
-  bool analysed = false, factored = false;
-  Seconds seconds;
-  std::vector<std::string> notes, explanation;
-
-  bool first_is_current = false;  // the engine has the values of the last factor(), not a rung of the ladder alone
-  bool weighed = false;           // whether sweeps pay, since the last analysis
-  bool values_seen = false;       // setup: factor follows analyse, with the same values
-  bool on_gpu = false;
-
-  std::string format;       // of products, as it was explained
-  std::string device_note;  // why `auto` did not take the GPU that is there
-
-  std::unique_ptr<solver::Ladder> ladder;  // where all is left to krilu, since the last analysis
-
-  Ranks* ranks() const { return team.ranks.get(); }
-  /// f() on every rank: what one of them cannot do, none does.
-  template <class F>
-  void agreed(F f) const {
-    ranks() ? together(*ranks(), f) : f();
-  }
-  void choose_device();
-  solver::Facts in_all(const CsrView& a, solver::Facts facts);
-  void put_up_ladder(const CsrView& a, solver::Facts facts);
-  Result run(std::span<const double> b, std::span<double> x, bool from_zero, Monitor& monitor);
-  void factor_first(const CsrView& a);
-  bool prefers_jacobi();
-  void choose(const solver::Facts& facts);
-};
 
 Solver::Solver(Options options) : Solver(std::move(options), Team{}) {}
 Solver::Solver(Options options, Team team) : body_(std::make_unique<Body>()) {
@@ -315,9 +275,8 @@ void Solver::Body::choose(const solver::Facts& facts) {
 void Solver::Body::put_up_ladder(const CsrView& a, solver::Facts facts) {
   ladder.reset();
   if (!solver::Ladder::serves(options) || a.rows == 0 || ranks()) return;
-  // A GPU does not look at it, and a pass over all rows here would be felt beside its solve.
-  constexpr Index sample = 5000;
-  if (on_gpu) facts.diagonal.least_dominance = sparse::least_dominance(a, sample);
+  // A GPU has it of values that came from its own memory. A pass over all rows here would be felt beside its solve.
+  if (on_gpu && a.values) facts.diagonal.least_dominance = sparse::least_dominance(a, solver::sampled_rows);
   std::vector<Index> missing;
   for (Index i = 0; i < a.rows && Index(missing.size()) < facts.diagonal.missing; ++i)
     if (!std::binary_search(a.columns + a.offsets[i], a.columns + a.offsets[i + 1], i)) missing.push_back(i);
@@ -328,71 +287,81 @@ void Solver::Body::put_up_ladder(const CsrView& a, solver::Facts facts) {
   engine->set_patience(ladder->patience());
 }
 
-void Solver::analyse(const CsrView& a) {
+void Solver::analyse(const CsrView& a) { body_->analyse({a}); }
+void Solver::setup(const CsrView& a) { body_->setup({a}); }
+void Solver::factor(const CsrView& a) { body_->factor({a}); }
+
+void Solver::Body::analyse(const Given& given) {
   solver::Timer timer;
-  Body& s = *body_;
-  s.analysed = s.factored = s.weighed = false;
-  s.format.clear();
-  s.notes.clear();
-  if (!s.device_note.empty()) s.notes.push_back(s.device_note);
-  s.explanation.clear();
-  s.rows = a.rows;
-  if (s.options.device == "auto" && s.on_gpu)
-    s.explanation.push_back(fmt::format("device {}: this machine has a GPU", s.engine->device()));
-  const bool must_choose = s.options.solver == "auto" || s.options.precond == "auto";
+  const CsrView& a = given.a;
+  analysed = factored = weighed = false;
+  format.clear();
+  notes.clear();
+  if (!device_note.empty()) notes.push_back(device_note);
+  explanation.clear();
+  pattern_here = {};
+  moved.clear();
+  rows = a.rows;
+  if (options.device == "auto" && on_gpu)
+    explanation.push_back(fmt::format("device {}: this machine has a GPU", engine->device()));
+  const bool must_choose = options.solver == "auto" || options.precond == "auto";
   // Blocks are grown along strong couplings, where there are values to tell them by.
-  const bool blocks = s.on_gpu && (s.options.ordering == "auto" || schedule::is_block_ordering(s.options.ordering));
-  const bool look_at_values = a.values && (must_choose || s.values_seen || blocks);
+  const bool blocks = on_gpu && (options.ordering == "auto" || schedule::is_block_ordering(options.ordering));
+  const bool look_at_values = given.has_values() && (must_choose || values_seen || blocks);
   solver::Facts facts;
-  s.agreed([&] {
-    facts = s.engine->look(a, look_at_values);
-    if (must_choose && a.nnz() > 0 && !a.values)
+  agreed([&] {
+    if (given.there && given.has_values() && a.rows > 0 && a.offsets)
+      admit(*given.there, std::size_t(std::max<Offset>(0, a.nnz())), "the array of values");
+    facts = given.there ? there().look_there(a, look_at_values ? given.there->data : nullptr)
+                        : engine->look(a, look_at_values);
+    if (must_choose && a.nnz() > 0 && !given.has_values())
       throw Error("the matrix has no values: name solver and preconditioner to analyse a pattern alone");
   });
-  s.pattern = facts.pattern;
-  facts = s.in_all(a, facts);
-  s.all_symmetric = facts.symmetry.values;
-  s.choose(facts);
+  pattern = facts.pattern;
+  facts = in_all(a, facts);
+  all_symmetric = facts.symmetry.values;
+  choose(facts);
 
   // Orderings and levels are those of the pattern of A + A^T; where A's pattern is symmetric, A serves as it is, but
   // for the orderings that are made on the host and want no diagonal.
-  const bool made_here = s.plan.ordering != "natural" && !schedule::is_block_ordering(s.plan.ordering);
-  const bool need_graph = s.plan.triangular ? !facts.symmetry.pattern || made_here : made_here && !s.on_gpu;
-  s.agreed([&] {
+  const bool made_here = plan.ordering != "natural" && !schedule::is_block_ordering(plan.ordering);
+  const bool need_graph = plan.triangular ? !facts.symmetry.pattern || made_here : made_here && !on_gpu;
+  agreed([&] {
     const CsrMatrix graph = need_graph ? sparse::adjacency(a) : CsrMatrix{};
-    s.engine->analyse(a, need_graph ? graph.view() : a, s.plan);
+    engine->analyse(a, need_graph ? graph.view() : a, plan);
   });
-  if (s.ranks() && !s.engine->connect())
-    s.notes.push_back(
+  if (ranks() && !engine->connect())
+    notes.push_back(
         "the GPUs of the ranks do not reach one another's memory: sums and boundaries go through the host, and each "
         "iteration with them");
-  if (s.plan.triangular) s.explanation.push_back(s.engine->shape());
-  if (const std::string own = s.engine->preconditioner(); !own.empty()) {
-    const bool parts_were_chosen = precond::sweeps_of(s.plan.precond) == precond::Sweeps::of_its_own &&
-                                   precond::parse_spec(s.plan.precond).parts == 0;
-    (parts_were_chosen ? s.notes : s.explanation).push_back(fmt::format("{}: {}", s.plan.precond, own));
+  if (plan.triangular) explanation.push_back(engine->shape());
+  if (const std::string own = engine->preconditioner(); !own.empty()) {
+    const bool parts_were_chosen =
+        precond::sweeps_of(plan.precond) == precond::Sweeps::of_its_own && precond::parse_spec(plan.precond).parts == 0;
+    (parts_were_chosen ? notes : explanation).push_back(fmt::format("{}: {}", plan.precond, own));
   }
-  const std::string& asked = s.options.triangular;
-  if (s.on_gpu && s.plan.triangular && schedule::is_block_ordering(s.plan.ordering) && asked != "auto" &&
+  const std::string& asked = options.triangular;
+  if (on_gpu && plan.triangular && schedule::is_block_ordering(plan.ordering) && asked != "auto" &&
       asked != "level-set")
-    s.notes.push_back(fmt::format("triangular {}: not used, since coloured blocks are swept colour by colour", asked));
-  s.put_up_ladder(a, facts);
-  s.analysed = true;
-  ++s.counts.analyses;
-  s.seconds = {timer.seconds(), 0, 0};
+    notes.push_back(fmt::format("triangular {}: not used, since coloured blocks are swept colour by colour", asked));
+  put_up_ladder(a, facts);
+  if (given.there)
+    pattern_here = {a.rows, a.cols, {a.offsets, a.offsets + a.rows + 1}, {a.columns, a.columns + a.nnz()}, {}};
+  analysed = true;
+  ++counts.analyses;
+  seconds = {timer.seconds(), 0, 0};
 }
 
-void Solver::setup(const CsrView& a) {
-  Body& s = *body_;
-  s.values_seen = true;
+void Solver::Body::setup(const Given& given) {
+  values_seen = true;
   try {
-    analyse(a);
-    factor(a);
+    analyse(given);
+    factor(given);
   } catch (...) {
-    s.values_seen = false;
+    values_seen = false;
     throw;
   }
-  s.values_seen = false;
+  values_seen = false;
 }
 
 constexpr Index few_launches = 6;  // of an application: a lattice's, where sweeps cost little more than products
@@ -413,13 +382,23 @@ bool Solver::Body::prefers_jacobi() {
   return ratio > worth;
 }
 
+/// On the engine.
+void Solver::Body::form(const Given& given) {
+  if (!given.there) return engine->factor(given.a, values_seen);
+  there().factor_there(given.a, given.there->data, values_seen);
+  moved.clear();
+  if (there().wants_values_here())
+    moved = fmt::format("the matrix's values were brought to host memory as well, where {} is set up", plan.precond);
+}
+
 /// Of the engine: where there is a ladder, its first rung.
-void Solver::Body::factor_first(const CsrView& a) {
+void Solver::Body::factor_first(const Given& given) {
+  const CsrView& a = given.a;
   first_is_current = false;
   const bool may_replace = options.precond == "auto";
   for (;;) {
     try {
-      agreed([&] { engine->factor(a, values_seen); });
+      agreed([&] { form(given); });
       break;
     } catch (const ZeroPivot& e) {
       if (!may_replace) throw;
@@ -441,7 +420,7 @@ void Solver::Body::factor_first(const CsrView& a) {
       plan.triangular = false;
       analysed = false;
       engine->analyse(a, a, plan);
-      engine->factor(a, values_seen);
+      form(given);
       analysed = true;
     }
   }
@@ -451,64 +430,71 @@ void Solver::Body::factor_first(const CsrView& a) {
   first_is_current = true;
 }
 
-void Solver::factor(const CsrView& a) {
+void Solver::Body::factor(const Given& given) {
   solver::Timer timer;
-  Body& s = *body_;
-  const exec::Host host(s.options.threads);
-  s.agreed([&] {
-    if (!s.analysed) throw Error("factor comes after analyse");
-    if (!a.values && a.nnz() > 0) throw Error("the matrix has no values");
-    if (!s.values_seen && (a.rows != s.rows || a.cols != s.rows || sparse::pattern_hash(host, a) != s.pattern))
+  const CsrView& a = given.a;
+  const exec::Host host(options.threads);
+  agreed([&] {
+    if (!analysed) throw Error("factor comes after analyse");
+    if (!given.has_values() && a.nnz() > 0) throw Error("the matrix has no values");
+    if (given.there && !values_seen) admit(*given.there, std::size_t(a.nnz()), "the array of values");
+    if (!given.there && !values_seen && (a.rows != rows || a.cols != rows || sparse::pattern_hash(host, a) != pattern))
       throw Error("the matrix has another pattern than the one that was analysed: call analyse first");
   });
-  s.factored = false;
-  if (s.ladder && s.ladder->stands() && s.ladder->factor(a)) {
-    s.first_is_current = false;
-    s.factored = true;
-    ++s.counts.factorisations;
-    s.seconds.factor = timer.seconds();
-    return;
-  }
-  s.factor_first(a);
-  s.factored = true;
-  ++s.counts.factorisations;
-  s.seconds.factor = timer.seconds();
+  factored = false;
+  moved.clear();
+  if (ladder && ladder->stands() && (given.there ? factor_rung_there(given) : ladder->factor(a)))
+    first_is_current = false;
+  else
+    factor_first(given);
+  factored = true;
+  ++counts.factorisations;
+  seconds.factor = timer.seconds();
 }
 
 Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* monitor) {
-  solver::Timer timer;
   Body& s = *body_;
-  s.agreed([&] {
-    if (!s.factored) throw Error("solve comes after analyse and factor");
+  const auto begin = [&] {
+    return solver::begin_from(exec::Host(s.options.threads), std::size_t(s.rows), s.options.norm, b, x,
+                              solver::rows_from_1, s.ranks());
+  };
+  const auto run = [&](bool from_zero, Monitor& watch) { return s.engine->solve(b, x, from_zero, watch); };
+  return s.solve({begin, run, [&] { return solver::Ladder::Sides{b, x}; }}, monitor);
+}
+
+Result Solver::Body::solve(const Sides& sides, Monitor* monitor) {
+  solver::Timer timer;
+  agreed([&] {
+    if (!factored) throw Error("solve comes after analyse and factor");
   });
-  const auto n = std::size_t(s.rows);
-  const exec::Host host(s.options.threads);
-  const bool from_zero = solver::begin_from(host, n, s.options.norm, b, x, solver::rows_from_1, s.ranks());
+  const bool from_zero = sides.begin();
 
   Monitor own;
   Monitor& watch = monitor ? *monitor : own;
-  const auto run = [&] { return s.run(b, x, from_zero, watch); };
+  const auto first = [&] { return run(sides, from_zero, watch); };
   std::function<void(const CsrView&)> renew;
-  if (s.ladder && !s.first_is_current)
-    renew = [&s](const CsrView& a) {
+  if (ladder && !first_is_current)
+    renew = [this](const CsrView& a) {
       try {
-        s.factor_first(a);
+        factor_first({a});
       } catch (const Error&) {  // the next factor() says why
-        s.factored = false;
+        factored = false;
       }
     };
-  Result r = s.ladder ? s.ladder->solve({run, *s.engine, renew}, b, x, watch) : run();
-  ++s.counts.solves;
-  s.seconds.solve = timer.seconds();
-  r.seconds = s.seconds;
+  Result r = ladder ? ladder->solve({first, *engine, renew, sides.bring}, watch) : first();
+  if (!moved.empty()) r.notes.push_back(moved);
+  if (sides.end) sides.end(r);
+  ++counts.solves;
+  seconds.solve = timer.seconds();
+  r.seconds = seconds;
   r.bytes = bytes();
   return r;
 }
 
-Result Solver::Body::run(std::span<const double> b, std::span<double> x, bool from_zero, Monitor& monitor) {
+Result Solver::Body::run(const Sides& sides, bool from_zero, Monitor& monitor) {
   // Ranks meet within the solve, too: one that fails there tells GPUs that wait for it, and here everybody.
   krylov::Outcome out;
-  agreed([&] { out = engine->solve(b, x, from_zero, monitor); });
+  agreed([&] { out = sides.run(from_zero, monitor); });
   Result r = solver::result_of(out, std::size_t(rows_in_all));
   r.solver = options.solver == "gmres-ir" ? options.solver : plan.method;
   r.precond = plan.precond;
@@ -562,7 +548,7 @@ Solver::Counts Solver::counts() const {
   return c;
 }
 Index Solver::rows() const { return body_->rows; }
-std::size_t Solver::bytes() const { return body_->engine->bytes() + (body_->ladder ? body_->ladder->bytes() : 0); }
+std::size_t Solver::bytes() const { return body_->bytes(); }
 std::vector<std::string> Solver::explanation() const {
   std::vector<std::string> lines = body_->explanation;
   if (!body_->ladder) return lines;

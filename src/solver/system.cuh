@@ -22,10 +22,16 @@ class DeviceSystem {
   DeviceSystem(exec::Cuda space, const Options&) : ex_(std::move(space)) {}
 
   Facts look(const CsrView& a, bool values);
+  /// With values that are on this GPU, or null; then of a only the pattern is read.
+  Facts look_there(const CsrView& a, const T* values);
+  /// Throws krilu::Error where the array is not in this GPU's memory; what follows waits for the caller's stream.
+  void admit(const void* array, const char* what, void* stream) const;
+  /// The analysed pattern, on this GPU.
+  CsrView pattern_there() const { return a_.view(); }
   void analyse(const CsrView& a, const CsrView& graph, const Plan& plan);
   void set_values(const CsrView& a, bool seen);
   /// Values that are on this GPU. a: the pattern; with values where the preconditioner factors a matrix of its own.
-  void set_values_there(const CsrView& a, const exec::Array<T>& values);
+  void set_values_there(const CsrView& a, const T* values, bool seen);
 
   void forget_values() { a_.values = {}; }
 
@@ -57,6 +63,8 @@ class DeviceSystem {
   void permute_out(double* to, const double* from) const;
 
  private:
+  void make_way(const CsrView& a);
+  Facts found(const CsrView& a);
   void take_values(const CsrView& a);
   exec::Cuda ex_;
   sparse::DeviceCsr a_;  // the pattern stays: another preconditioner may ask for it
