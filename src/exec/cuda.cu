@@ -5,6 +5,7 @@
 
 #include "exec/cuda.cuh"
 #include "exec/host.hpp"
+#include "exec/nccl.cuh"
 #include "krilu/error.hpp"
 
 namespace krilu::exec {
@@ -99,6 +100,7 @@ Cuda::Cuda(int number, int host_threads) : device_(std::make_shared<Device>()) {
 }
 
 Cuda::Device::~Device() {
+  nccl.reset();
   scratch.clear();
   counters.clear();
   for (cudaGraphExec_t graph : launched_graphs) cudaGraphExecDestroy(graph);
@@ -123,8 +125,18 @@ void Cuda::throw_too_many_columns() {
 
 void Cuda::synchronise() const {
   ++device_->synchronisations;
-  require_cuda(cudaStreamSynchronize(device_->stream), "working on the GPU");
+  if (device_->nccl)
+    device_->nccl->wait(device_->stream);
+  else
+    require_cuda(cudaStreamSynchronize(device_->stream), "working on the GPU");
   if (!device_->keeps_graphs) drop_graphs();
+}
+
+cuda::Gathered Cuda::gathered(double* sums, std::size_t count) const {
+  if (team_->nccl()) return team_->gathered(count, stream());
+  synchronise();
+  team_->sum(sums, count);
+  return {sums};
 }
 
 /// Of launches that have ended.
@@ -155,6 +167,7 @@ void Cuda::copy_in(void* to, const void* from, std::size_t bytes) const {
     if (bytes) put(0, d.small, bytes);
     return synchronise();
   }
+  if (d.nccl) synchronise();  // what follows waits by itself, and for ever
   if (bytes < stage_bytes / 4) {
     put(0, from, bytes);
     return synchronise();
@@ -188,6 +201,7 @@ void Cuda::copy_out(void* to, const void* from, std::size_t bytes) const {
     std::memcpy(to, d.small, bytes);
     return;
   }
+  if (d.nccl) synchronise();
   if (bytes < stage_bytes / 4) {
     get(to, 0, bytes);
     return synchronise();

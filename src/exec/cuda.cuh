@@ -100,7 +100,7 @@ __device__ void sum_partials(T (&sum)[N], const T* partial, unsigned blocks) {
   block_sum(sum);
 }
 
-/// Where sums go through the host, instead of the closing step: as doubles.
+/// Where kernels do not add up over ranks themselves, instead of the closing step: as doubles.
 template <class V>
 __device__ __forceinline__ void leave_sums(double* out, const V& total) {
 #pragma unroll
@@ -183,20 +183,22 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 template <class V>
-__device__ V sums_from(const double* in) {
+__device__ V sums_from(const Gathered& in, Index first) {
   V total;
   for (int k = 0; k < SumTraits<V>::count; ++k)
-    reinterpret_cast<typename SumTraits<V>::Value*>(&total)[k] = typename SumTraits<V>::Value(in[k]);
+    reinterpret_cast<typename SumTraits<V>::Value*>(&total)[k] = typename SumTraits<V>::Value(in(first + k));
   return total;
 }
 template <class F, class Close>
-__global__ void close_kernel(F f, Close close, const double* in) {
-  close(sums_from<std::decay_t<decltype(f(Index{}))>>(in));
+__global__ void close_kernel(F f, Close close, Gathered in) {
+  in.see_to_wishes();
+  close(sums_from<std::decay_t<decltype(f(Index{}))>>(in, 0));
 }
 template <class F, class Close>
-__global__ void close_columns_kernel(Scalar<Index> count, Index extra, F f, Close close, const double* in) {
-  for (Index j = 0; j < count() + extra; ++j)
-    close(j, sums_from<std::decay_t<decltype(f(Index{}, Index{}))>>(in + 2 * j));
+__global__ void close_columns_kernel(Scalar<Index> count, Index extra, F f, Close close, Gathered in) {
+  if (threadIdx.x == 0) in.see_to_wishes();
+  for (Index j = Index(threadIdx.x); j < count() + extra; j += Index(blockDim.x))
+    close(j, sums_from<std::decay_t<decltype(f(Index{}, Index{}))>>(in, 2 * j));
 }
 
 }  // namespace cuda
@@ -239,14 +241,20 @@ class Cuda {
     team_->meet();
   }
   bool connect() const {
-    if (team_) team_->connect();
-    return team_ && team_->connected();
+    if (!team_) return false;
+    team_->connect(stream());
+    device_->nccl = team_->nccl();
+    return connected() || nccl();
   }
   void disconnect() const {
     if (team_) team_->disconnect();
+    device_->nccl.reset();
   }
-  /// The other ranks' GPUs are reached from within kernels; else sums come to the host, and iterations with them.
+  /// The other ranks' GPUs are reached from within kernels; else iterations come to the host.
   bool connected() const { return team_ && team_->connected(); }
+  /// What brings sums then, or null, and why: they come to the host too.
+  std::shared_ptr<Nccl> nccl() const { return team_ ? team_->nccl() : nullptr; }
+  std::string why_no_nccl() const { return team_ ? team_->why_no_nccl() : std::string(); }
   void give_up() const {
     if (team_) team_->give_up();
   }
@@ -314,30 +322,28 @@ class Cuda {
   }
   template <class F, class Close>
   void reduce(std::size_t n, F f, Close close) const {
-    if (!through_host()) return reduce_here(n, f, close, connected() ? team_->post() : nullptr, nullptr);
-    double* const sums = team_->staged(3);
+    if (!visits_host()) return reduce_here(n, f, close, connected() ? team_->post() : nullptr, nullptr);
+    double* const sums = team_->own_sums(3, stream());
     reduce_here(n, f, close, nullptr, sums);
-    synchronise();
-    team_->sum(sums, 3);
-    cuda::close_kernel<<<1, 1, 0, stream()>>>(f, close, sums);
+    const cuda::Gathered all = gathered(sums, 3);
+    cuda::close_kernel<<<1, 1, 0, stream()>>>(f, close, all);
     launched();
   }
   template <class F, class Close>
   void reduce_columns(std::size_t n, Index most, Scalar<Index> count, Index extra, F f, Close close) const {
-    if (!through_host())
+    if (!visits_host())
       return reduce_columns_here(n, most, count, extra, f, close, connected() ? team_->post() : nullptr, nullptr);
-    double* const sums = team_->staged(2 * std::size_t(most));
+    double* const sums = team_->own_sums(2 * std::size_t(most), stream());
     reduce_columns_here(n, most, count, extra, f, close, nullptr, sums);
-    synchronise();
-    team_->sum(sums, 2 * std::size_t(most));
-    cuda::close_columns_kernel<<<1, 1, 0, stream()>>>(count, extra, f, close, sums);
+    const cuda::Gathered all = gathered(sums, 2 * std::size_t(most));
+    cuda::close_columns_kernel<<<1, cuda::block_threads, 0, stream()>>>(count, extra, f, close, all);
     launched();
   }
 
   // --- control --------------------------------------------------------------------------------------------------
   template <class Body>
   void repeat_until(Scalar<int> stop, Body body, int at_once = 1) const {
-    if (through_host()) {
+    if (visits_host()) {
       while (!flagged(stop))
         for (int k = 0; k < at_once; ++k) body();
       return;
@@ -353,7 +359,7 @@ class Cuda {
   }
   template <class Body>
   void when(Scalar<int> flag, Body body) const {
-    if (!through_host() && (recording() || device_->rehearsals == 0))
+    if (!visits_host() && (recording() || device_->rehearsals == 0))
       conditional(cudaGraphCondTypeIf, flag, [&] { body(); });
     else if (flagged(flag))
       body();
@@ -385,6 +391,7 @@ class Cuda {
                                 // that wait for this rank
     std::vector<std::unique_ptr<Array<char>>> scratch;
     std::vector<std::unique_ptr<Array<unsigned>>> counters;
+    std::shared_ptr<Nccl> nccl;  // not null: the stream may wait for other ranks
     int depth = 0, rehearsals = 0;
     long synchronisations = 0;
     void* small = nullptr;  // pinned, for small copies
@@ -393,7 +400,10 @@ class Cuda {
     ~Device();
   };
 
-  bool through_host() const { return team_ && !team_->connected(); }
+  /// A team's loops, where kernels do not reach the other ranks.
+  bool visits_host() const { return team_ && !team_->connected(); }
+  /// Over all ranks, of what a kernel left in own_sums.
+  cuda::Gathered gathered(double* sums, std::size_t count) const;
   template <class F, class Close>
   void reduce_here(std::size_t n, F f, Close close, const cuda::Post* post, double* leave) const {
     const unsigned blocks = reduction_grid(n);

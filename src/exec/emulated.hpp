@@ -52,7 +52,6 @@ class Emulated {
   bool wished() const { return host_.wished(); }
   void meet() const {}
   bool connect() const { return true; }
-  bool connected() const { return in_team(); }
   void disconnect() const {}
   void give_up() const {}
 

@@ -57,7 +57,6 @@ class Host {
   void meet() const {}
   /// Collective: whether ranks reach one another without the host, which disconnect() forgoes on all of them.
   bool connect() const { return true; }
-  bool connected() const { return in_team(); }
   void disconnect() const {}
   /// The others wait for this rank no longer.
   void give_up() const {}

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "exec/cuda.cuh"
+#include "exec/nccl.cuh"
 #include "exec/team.cuh"
 
 namespace krilu::exec {
@@ -103,6 +104,7 @@ DeviceTeam::DeviceTeam(std::shared_ptr<Ranks> ranks, std::int64_t rows, int devi
 }
 
 void DeviceTeam::give_up() {
+  if (gathered_) gathered_->nccl()->abort();
   if (!connected()) return;
   // A stream of its own: this rank's may wait for the others.
   cudaStream_t stream = nullptr;
@@ -123,10 +125,31 @@ DeviceTeam::~DeviceTeam() {
   if (staged_) cudaFreeHost(staged_);
 }
 
-void DeviceTeam::connect() {
-  if (boxes_ || ranks_->size() == 1) return;
+void DeviceTeam::connect(cudaStream_t stream) {
+  if (std::exchange(tried_, true) || ranks_->size() == 1 || cuda::way == cuda::Way::host) return;
+  if (cuda::way == cuda::Way::best && connect_peers()) return;
+  Nccl::Made made = Nccl::connect(ranks_, device_, stream);
+  why_no_nccl_ = std::move(made.why_not);
+  if (made.nccl) gathered_ = std::make_unique<NcclSums>(std::move(made.nccl), ranks_, stream);
+}
+
+void DeviceTeam::disconnect() {
+  post_.size = 1;
+  gathered_.reset();
+}
+
+std::shared_ptr<Nccl> DeviceTeam::nccl() const { return gathered_ ? gathered_->nccl() : nullptr; }
+
+double* DeviceTeam::own_sums(std::size_t count, cudaStream_t stream) {
+  return gathered_ ? gathered_->own(count, stream) : staged(count);
+}
+cuda::Gathered DeviceTeam::gathered(std::size_t count, cudaStream_t stream) const {
+  return gathered_->gather(count, stream);
+}
+
+bool DeviceTeam::connect_peers() {
   boxes_ = std::make_unique<PeerMemory>(device_, *ranks_, (box_words + 1) * sizeof(cuda::Word));
-  if (!boxes_->possible()) return;
+  if (!boxes_->possible()) return false;
   post_.rank = ranks_->rank();
   post_.size = ranks_->size();
   for (int r = 0; r < post_.size; ++r) post_.box[r] = static_cast<cuda::Word*>(boxes_->of(r));
@@ -134,6 +157,7 @@ void DeviceTeam::connect() {
                    static_cast<unsigned long long>(1e9 * cuda::patience)};
   post_.told = told_;
   require_cuda(cudaMemcpy(post_there_, &post_, sizeof post_, cudaMemcpyHostToDevice), "opening the team");
+  return true;
 }
 
 void DeviceTeam::meet() const {
@@ -152,6 +176,7 @@ void DeviceTeam::sum(double* values, std::size_t count) {
 int* DeviceTeam::watch(int* mine, cudaStream_t stream) {
   post_.wish = mine;
   *told_ = 0;
+  if (gathered_) return gathered_->watch(mine, told_, stream);
   if (!connected()) return told_;
   *wish_there_ = mine;
   require_cuda(cudaMemcpyAsync(&post_there_->wish, wish_there_, sizeof mine, cudaMemcpyHostToDevice, stream),

@@ -7,6 +7,9 @@
 // no flag beside them. Words stand in two places in turn. Who writes a place anew knows that it has been read: the
 // message between came from somebody who had read it. Source of the word: the low-latency protocol of NCCL, as its
 // documentation describes it.
+//
+// Where a GPU does not reach all others, NCCL brings sums and boundaries (nccl.cuh), and where there is no NCCL, or
+// ranks share a GPU, the host does.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,12 +17,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "krilu/ranks.hpp"
 #include "krilu/types.hpp"
 
 namespace krilu::exec {
+
+class Nccl;
+class NcclSums;
 
 namespace cuda {
 
@@ -39,6 +46,9 @@ inline double patience = 120;
 /// Ranks that share a GPU go through the host, since the hardware does not promise to run the kernels of one beside
 /// those of another that wait for it. Tests on a machine with one GPU do not.
 inline bool share_gpus = false;
+/// How GPUs meet: as well as they can, or, for tests and benchmarks and the same on all ranks, at best so.
+enum class Way { best, nccl, host };
+inline Way way = Way::best;
 
 struct Waiting {
   const int* given_up = nullptr;  // here, written by others
@@ -129,6 +139,39 @@ __device__ __forceinline__ void share(const Post* there, int channel, T (&sum)[N
   for (int k = 0; k < N; ++k) sum[k] = T(sums[k]);
 }
 
+/// What kernels of a GPU know of wishes to stop where sums are gathered.
+struct Wishes {
+  const int* mine = nullptr;  // this rank's host wants to stop
+  int* told = nullptr;        // for the host: somebody does
+  int agreed = 0;             // the same for kernels
+  unsigned sums = 0;          // so far
+};
+/// Sums of all ranks side by side, as NCCL gathers them; who reads them adds them, in the order of ranks. Those that
+/// went through the host are added already.
+struct Gathered {
+  const double* sums = nullptr;  // rank 0's; its wish to stop stands before them
+  int ranks = 1;
+  std::size_t stride = 0;    // from rank to rank
+  Wishes* wishes = nullptr;  // null: the host sees to them
+  double* wish = nullptr;    // this rank's, of the next sum
+
+  __device__ __forceinline__ double operator()(std::ptrdiff_t k) const {
+    double total = sums[k];
+    for (int r = 1; r < ranks; ++r) total += sums[std::ptrdiff_t(std::size_t(r) * stride) + k];
+    return total;
+  }
+  /// By one thread, before what asks for the wishes.
+  __device__ __forceinline__ void see_to_wishes() const {
+    if (!wishes) return;
+    if ((*this)(-1) != 0) {
+      wishes->agreed = 1;
+      *static_cast<volatile int*>(wishes->told) = 1;
+    }
+    const unsigned number = ++wishes->sums;  // the host's memory is far: one look in four
+    *wish = number % 4 == 0 && wishes->mine ? double(*static_cast<const volatile int*>(wishes->mine)) : 0.0;
+  }
+};
+
 }  // namespace cuda
 
 /// Memory of one size on the GPUs of all ranks, which every rank may write: by peer access within a process, by handles
@@ -158,10 +201,14 @@ class DeviceTeam {
   /// The other ranks' kernels wait for this one no longer.
   void give_up();
 
-  /// Collective: opens the others' memory. Without it, and where that is not possible, sums go through the host.
-  void connect();
+  /// Collective: opens the others' memory, or, where that is not possible, NCCL. Without it, and where neither is, sums
+  /// go through the host.
+  void connect(cudaStream_t stream);
   bool connected() const { return post_.size > 1; }
-  void disconnect() { post_.size = 1; }
+  void disconnect();
+  /// Null where the ranks do not meet by it, and why, where it was tried.
+  std::shared_ptr<Nccl> nccl() const;
+  const std::string& why_no_nccl() const { return why_no_nccl_; }
   const cuda::Waiting& waiting() const { return post_.waiting; }
   /// For kernels: in this GPU's memory.
   const cuda::Post* post() const { return post_there_; }
@@ -176,8 +223,14 @@ class DeviceTeam {
   bool wished() const { return *told_ != 0; }
   /// Pinned memory for sums that go through the host.
   double* staged(std::size_t values);
+  /// Where a kernel that does not add up over ranks itself leaves this rank's sums: for NCCL, or staged.
+  double* own_sums(std::size_t count, cudaStream_t stream);
+  /// Those of all, gathered by NCCL in the order of the stream.
+  cuda::Gathered gathered(std::size_t count, cudaStream_t stream) const;
 
  private:
+  bool connect_peers();
+
   std::shared_ptr<Ranks> ranks_;
   std::int64_t rows_;
   int device_;
@@ -190,6 +243,9 @@ class DeviceTeam {
   std::vector<double> buffer_;
   double* staged_ = nullptr;
   std::size_t staged_size_ = 0;
+  bool tried_ = false;
+  std::unique_ptr<NcclSums> gathered_;  // null: not by NCCL
+  std::string why_no_nccl_;
 };
 
 }  // namespace krilu::exec

@@ -23,11 +23,14 @@ struct System {
 };
 
 /// Iterations that a device may run between two looks at the flag. What a loop costs beside its kernels is felt on
-/// small systems; on large ones an iteration too many is. For texts whose iterations change nothing once they have
-/// stopped. The same number on all ranks of a team.
+/// small systems, and on larger ones where the host looks; on large ones an iteration too many is. For texts whose
+/// iterations change nothing once they have stopped. The same number on all ranks of a team.
 template <class Space>
 int iterations_at_once(const Space& ex, std::size_t rows) {
-  return ex.even_share(rows) < 30000 ? 4 : 1;
+  std::size_t large = 30000;
+  if constexpr (requires { ex.nccl(); })
+    if (ex.nccl()) large = 1000000;
+  return ex.even_share(rows) < large ? 4 : 1;
 }
 
 template <class Space, class T>

@@ -38,7 +38,7 @@ class Evaluation {
     if (part_.alone()) return;
     seen_ = ex_.template allocate<double>(std::size_t(part_.seen()));
     links_ = make_links(ex_, Team{part_.team().ranks, part_.window(), {}}, solver::InOrder{});
-    if (member_.connected() && !links_->connect(member_)) member_.disconnect();
+    links_->connect(member_);
   }
 
   /// F(x). Vectors of the space, of the rank's rows.

@@ -21,6 +21,13 @@ namespace krilu::solver {
 /// y = A x, by what is no stored matrix: vectors in the engine's memory, rows in the caller's order.
 using Product = std::function<void(const double* x, double* y)>;
 
+/// How a device's sums and boundaries go between ranks.
+struct Connection {
+  enum class By { kernels, library, host } by = By::kernels;
+  std::string what = {};  // the library; or why there is none, where that was found out
+  int at_once = 1;        // iterations, before the host looks whether it is the end
+};
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -33,9 +40,8 @@ class Engine {
   /// After look, with the same a. graph: the pattern of A + A^T; a itself where its pattern is symmetric, or where the
   /// plan has no sweeps.
   virtual void analyse(const CsrView& a, const CsrView& graph, const Plan& plan) = 0;
-  /// Collective, after analyse on all ranks of a team: opens what they reach one another by. False where a device's
-  /// sums and boundaries have to go through the host.
-  virtual bool connect() = 0;
+  /// Collective, after analyse on all ranks of a team, with the same plan: opens what they reach one another by.
+  virtual Connection connect(const Plan& plan) = 0;
   /// `seen`: the values are those that look saw.
   virtual void factor(const CsrView& a, bool seen) = 0;
   /// The caller's values are not asked for again: a device may let its copy of them go.

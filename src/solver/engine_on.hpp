@@ -64,13 +64,18 @@ class EngineOn final : public EngineIn<Space> {
     x_ = ex_.template allocate<T>(std::size_t(n));
   }
 
-  bool connect() override {
+  Connection connect(const Plan& plan) override {
     enter();
-    if (!member_.in_team()) return true;
-    if (!member_.connect()) return false;
-    if (!links_ || links_->connect(member_)) return true;
-    member_.disconnect();
-    return false;
+    if (!member_.in_team()) return {};
+    [[maybe_unused]] const bool connected = links_ ? links_->connect(member_) : member_.connect();
+    if constexpr (requires { member_.nccl(); }) {
+      if (!connected) return {Connection::By::host, member_.why_no_nccl()};
+      const bool gmres = plan.method == "gmres" || plan.method == "fgmres";
+      if (const auto nccl = member_.nccl())
+        return {Connection::By::library, "NCCL " + nccl->version(),
+                gmres ? 1 : krylov::iterations_at_once(member_, b_.size())};
+    }
+    return {};
   }
 
   void replace_preconditioner(const CsrView& a, const std::string& name) override {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/together.hpp"
 #include "solver/links.cuh"
 
 namespace krilu::solver {
@@ -139,6 +140,17 @@ unsigned blocks_of(Index n) {
   return std::clamp(exec::cuda::blocks_for(n), 1u, most);
 }
 
+/// y += sign R B x', x' being there.
+template <class T>
+__global__ void add_product_kernel(Index rows, const Index* row, const Offset* offsets, const Index* columns,
+                                   const double* values, const double* x_there, const double* R, int sign, T* y) {
+  const Index i = Index(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= rows) return;
+  double sum = 0;
+  for (Offset k = offsets[i]; k < offsets[i + 1]; ++k) sum += values[k] * x_there[columns[k]];
+  y[row[i]] += T(sign * (R ? R[row[i]] : 1.0) * sum);
+}
+
 }  // namespace
 
 DeviceLinks::DeviceLinks(exec::Cuda space, std::shared_ptr<Ranks> ranks, std::shared_ptr<Coupling> coupling,
@@ -163,14 +175,42 @@ DeviceLinks::DeviceLinks(exec::Cuda space, std::shared_ptr<Ranks> ranks, std::sh
 
 bool DeviceLinks::connect(const exec::Cuda& member) {
   if (words_) return words_->possible();
+  if (nccl_) return true;
   // Every rank has a plan, or none has.
-  if (!planned_) return false;
+  if (!planned_ || !member.connect()) return false;
+  if ((nccl_ = member.nccl())) return connect_nccl();
   words_ = std::make_unique<exec::PeerMemory>(ex_.number(), *ranks_,
                                               std::max<std::size_t>(1, 4 * std::size_t(plan_.slots)) * sizeof(Word));
   slots_.resize(std::size_t(ranks_->size()));
   ranks_->all_gather(&plan_.slots, sizeof plan_.slots, slots_.data());
-  if (words_->possible()) waiting_ = member.waiting();
+  if (words_->possible())
+    waiting_ = member.waiting();
+  else
+    member.disconnect();
   return words_->possible();
+}
+
+bool DeviceLinks::connect_nccl() {
+  const std::size_t sends = send_rows_.size();
+  boundary_size_ = sends + std::size_t(plan_.slots);
+  together(*ranks_, [&] { boundary_ = exec::Nccl::buffer(boundary_size_); });
+  double* const x_there = boundary_.get() + sends;
+  x_there_ = x_there;
+  for (const auto& n : plan_.neighbours)
+    messages_.push_back(
+        {n.rank, boundary_.get() + n.send, std::size_t(n.sends), x_there + n.slot, std::size_t(n.slots)});
+  // The first exchange opens the ways, for which neighbours wait for one another.
+  together(*ranks_, [&] {
+    exec::require_cuda(cudaMemsetAsync(boundary_.get(), 0, boundary_size_ * sizeof(double), ex_.stream()),
+                       "clearing memory");
+    exchange();
+    ex_.synchronise();
+  });
+  return true;
+}
+
+void DeviceLinks::exchange() const {
+  if (!messages_.empty()) nccl_->exchange(messages_, ex_.stream());
 }
 
 void DeviceLinks::take_values() {
@@ -217,6 +257,13 @@ void DeviceLinks::send(const T* x, const double* C) {
     }
     return;
   }
+  if (nccl_) {
+    if (const auto n = Index(send_rows_.size()); n > 0)
+      gather_kernel<<<exec::cuda::blocks_for(n), exec::cuda::block_threads, 0, ex_.stream()>>>(n, send_rows_.data(), x,
+                                                                                               C, boundary_.get());
+    exec::cuda::launched("gathering what other ranks need");
+    return exchange();
+  }
   const auto n = Index(rows_.size());
   if (n > 0)
     gather_kernel<<<exec::cuda::blocks_for(n), exec::cuda::block_threads, 0, ex_.stream()>>>(n, rows_.data(), x, C,
@@ -239,6 +286,12 @@ void DeviceLinks::receive(T* y, const double* R, int sign) {
                                                                                           numbers_.data(), waiting_);
     return exec::cuda::launched("adding what other GPUs sent");
   }
+  if (nccl_) {
+    if (const auto n = Index(b_rows_.size()); n > 0)
+      add_product_kernel<<<exec::cuda::blocks_for(n), exec::cuda::block_threads, 0, ex_.stream()>>>(
+          n, b_rows_.data(), b_offsets_.data(), b_columns_.data(), b_values_.data(), x_there_, R, sign, y);
+    return exec::cuda::launched("adding what other ranks sent");
+  }
   coupling_->finish(got_.data());
   const auto n = Index(rows_.size());
   if (n > 0)
@@ -249,7 +302,8 @@ void DeviceLinks::receive(T* y, const double* R, int sign) {
 
 std::size_t DeviceLinks::bytes() const {
   return rows_.bytes() + sent_.bytes() + got_.bytes() + send_rows_.bytes() + b_rows_.bytes() + b_columns_.bytes() +
-         b_offsets_.bytes() + b_values_.bytes() + 4 * std::size_t(plan_.slots) * sizeof(Word);
+         b_offsets_.bytes() + b_values_.bytes() + boundary_size_ * sizeof(double) +
+         (words_ ? 4 * std::size_t(plan_.slots) * sizeof(Word) : 0);
 }
 
 template void DeviceLinks::send(const double*, const double*);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links on a GPU. Where the GPUs of all ranks reach one another's memory, a kernel writes each entry that others need
 // into their memory as words that are their own flags (exec/team.cuh), and another adds B x' as they come in: two
-// launches a product, or one where the boundary is small, no copy, no host. Elsewhere the boundary goes through the
-// host.
+// launches a product, or one where the boundary is small, no copy, no host. Elsewhere NCCL brings the boundary, in the
+// stream (exec/nccl.cuh), between a kernel that gathers it and one that adds B x'; or it goes through the host.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "exec/cuda.cuh"
+#include "exec/nccl.cuh"
 #include "solver/links.hpp"
 #include "sparse/halo_plan.hpp"
 
@@ -37,6 +38,8 @@ class DeviceLinks final : public Links<exec::Cuda> {
   Route route() const;
   /// Small: sent by the kernel that receives.
   bool at_once() const;
+  bool connect_nccl();
+  void exchange() const;
 
   exec::Cuda ex_;
   std::shared_ptr<Ranks> ranks_;
@@ -62,6 +65,13 @@ class DeviceLinks final : public Links<exec::Cuda> {
     const double* C = nullptr;
   };
   Later later_;  // what start() was given, where it sends nothing yet
+
+  // By NCCL.
+  std::shared_ptr<exec::Nccl> nccl_;
+  std::shared_ptr<double> boundary_;  // what goes to others, neighbour by neighbour; behind it x', in its slots
+  std::size_t boundary_size_ = 0;
+  const double* x_there_ = nullptr;
+  std::vector<exec::Nccl::Message> messages_;
 };
 
 template <class System>

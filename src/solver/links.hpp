@@ -18,8 +18,8 @@ template <class Space>
 class Links {
  public:
   virtual ~Links() = default;
-  /// Collective, before the first start. member: the space in its team. True on all ranks where the exchange needs no
-  /// host.
+  /// Collective, before the first start: connects the member, the space in its team, and what the exchange needs. True
+  /// on all ranks where neither it nor the member's sums need the host.
   virtual bool connect(const Space& member) = 0;
   /// The coupling has new values.
   virtual void take_values() {}

@@ -81,6 +81,17 @@ void require_options(const Options& o) {
   solver::require_norm(o);
 }
 
+/// Empty where kernels reach the other ranks, or none is on a GPU.
+std::string way_between_gpus(const solver::Connection& c) {
+  using By = solver::Connection::By;
+  if (c.by == By::kernels) return {};
+  const std::string far = "the GPUs of the ranks do not reach one another's memory: sums and boundaries go through ";
+  if (c.by == By::library)
+    return far + c.what + ", and the loop returns to the host " +
+           (c.at_once == 1 ? std::string("every iteration") : fmt::format("every {} iterations", c.at_once));
+  return far + "the host, and each iteration with them" + (c.what.empty() ? "" : " (" + c.what + ")");
+}
+
 }  // namespace
 
 const char* to_string(Status s) {
@@ -330,10 +341,8 @@ void Solver::Body::analyse(const Given& given) {
     const CsrMatrix graph = need_graph ? sparse::adjacency(a) : CsrMatrix{};
     engine->analyse(a, need_graph ? graph.view() : a, plan);
   });
-  if (ranks() && !engine->connect())
-    notes.push_back(
-        "the GPUs of the ranks do not reach one another's memory: sums and boundaries go through the host, and each "
-        "iteration with them");
+  if (ranks())
+    if (const std::string note = way_between_gpus(engine->connect(plan)); !note.empty()) notes.push_back(note);
   if (plan.triangular) explanation.push_back(engine->shape());
   if (const std::string own = engine->preconditioner(); !own.empty()) {
     const bool parts_were_chosen =

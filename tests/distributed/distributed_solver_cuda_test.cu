@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks with a GPU each: with as many GPUs as the machine has, and where there is one alone, ranks that share it. Sums
-// and halos go from kernel to kernel, and, for a coupling that shows no plan, through the host; either way answers are
-// those of one GPU, all ranks tell the same, and the host is not asked in between where it need not be.
+// and halos go from kernel to kernel, through NCCL where each rank has a GPU of its own, and, for a coupling that shows
+// no plan, through the host; whatever the way answers are those of one GPU, all ranks tell the same, and the host is
+// not asked in between where it need not be.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "distributed/halo.hpp"
 #include "distributed/rows.hpp"
 #include "exec/cuda.cuh"
+#include "exec/nccl.cuh"
 #include "krilu/io.hpp"
 #include "solver/engine_on.hpp"
 #include "support/gpu.cuh"
@@ -25,6 +28,7 @@ const bool impatient = [] {
   exec::cuda::share_gpus = true;
   // Work of several ranks in one queue of the hardware would wait for one another.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  setenv("NCCL_NVLS_ENABLE", "0", 0);  // multicast fails in some virtual machines
   return true;
 }();
 
@@ -32,6 +36,33 @@ std::string device_of(int rank) {
   int gpus = 1;
   cudaGetDeviceCount(&gpus);
   return "cuda:" + std::to_string(rank % gpus);
+}
+
+using exec::cuda::Way;
+/// While it lives GPUs meet so.
+struct By {
+  explicit By(Way way) { exec::cuda::way = way; }
+  ~By() { exec::cuda::way = Way::best; }
+};
+
+/// Why so many ranks do not meet through NCCL here; empty: they do.
+std::string no_nccl(int ranks) {
+  if (solver::cuda_devices() < ranks) return "this machine has " + std::to_string(solver::cuda_devices()) + " GPUs";
+  try {
+    exec::NcclLibrary::get();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return {};
+}
+#define KRILU_REQUIRE_NCCL() \
+  KRILU_REQUIRE_GPU();       \
+  if (const std::string why = no_nccl(2); !why.empty()) GTEST_SKIP() << why
+
+void expect_note(const Result& r, const std::string& words) {
+  const bool said = std::any_of(r.notes.begin(), r.notes.end(),
+                                [&](const std::string& note) { return note.find(words) != std::string::npos; });
+  EXPECT_TRUE(said) << "no note says '" << words << "'";
 }
 
 Starts even(Index rows, int ranks) {
@@ -99,9 +130,9 @@ const Case cases[] = {
     {"gen:convdiff2d:90x80", "gmres", "block-ilu:4", "auto"},
 };
 
-void check(bool through_host) {
+void check(bool through_host, int most_ranks = 3, const char* note = nullptr) {
   for (const Case& c : cases)
-    for (int ranks = 1; ranks <= 3; ++ranks) {
+    for (int ranks = 1; ranks <= most_ranks; ++ranks) {
       SCOPED_TRACE(std::string(c.matrix) + " " + c.solver + " " + c.precond + " " + c.precision + ", " +
                    std::to_string(ranks) + " ranks");
       const CsrMatrix a = generate(c.matrix);
@@ -119,6 +150,7 @@ void check(bool through_host) {
         EXPECT_EQ(r.status, Status::converged);
         EXPECT_LE(r.relative_residual, 1.01e-9);
         EXPECT_EQ(r.history, results[0].history);
+        if (note && ranks > 1) expect_note(r, note);
       }
       if (std::string(c.precond) == "jacobi") {
         EXPECT_NEAR(results[0].iterations, one.iterations, 2 + one.iterations / 8);
@@ -140,6 +172,45 @@ TEST(GpuRanks, FromKernelToKernel) {
 TEST(GpuRanks, ThroughTheHost) {
   KRILU_REQUIRE_GPU();
   check(true);
+}
+
+TEST(GpuRanks, ThroughNccl) {
+  KRILU_REQUIRE_NCCL();
+  const By by(Way::nccl);
+  check(false, std::min(3, solver::cuda_devices()), "go through NCCL 2.");
+}
+
+TEST(GpuRanks, NcclBringsTheBitsThatKernelsBring) {
+  KRILU_REQUIRE_NCCL();
+  Options options;
+  options.precond = "jacobi";
+  options.rtol = 1e-9;
+  for (const char* method : {"cg", "bicgstab", "gmres"}) {
+    const CsrMatrix a = generate(std::string(method) == "cg" ? "gen:poisson2d:90x80" : "gen:convdiff2d:90x80");
+    const auto b = random_vector(std::size_t(a.rows), 3, -1, 1);
+    options.solver = method;
+    std::vector<double> x(b.size()), y(b.size());
+    const auto one = solve_on_gpus(a, b, x, even(a.rows, 2), options, false);
+    const By by(Way::nccl);
+    const auto other = solve_on_gpus(a, b, y, even(a.rows, 2), options, false);
+    EXPECT_EQ(one[0].history, other[0].history) << method;
+    EXPECT_EQ(x, y) << method;
+    expect_note(other[0], std::string(method) == "gmres" ? "every iteration" : "every 4 iterations");
+  }
+}
+
+TEST(GpuRanks, NcclSumsMoreColumnsThanThereIsRoomForAtFirst) {
+  KRILU_REQUIRE_NCCL();
+  const By by(Way::nccl);
+  const CsrMatrix a = generate("gen:convdiff2d:90x80");
+  const auto b = random_vector(std::size_t(a.rows), 3, -1, 1);
+  Options options;
+  options.solver = "gmres";
+  options.precond = "jacobi";
+  options.restart = 600;
+  std::vector<double> x(b.size());
+  for (const Result& r : solve_on_gpus(a, b, x, even(a.rows, 2), options, false))
+    EXPECT_EQ(r.status, Status::converged);
 }
 
 TEST(GpuRanks, SmallSystemOfAThousandIterations) {
@@ -208,8 +279,7 @@ TEST(GpuRanks, NewValuesAndASecondSolve) {
   });
 }
 
-TEST(GpuRanks, AnInterruptOfOneStopsAll) {
-  KRILU_REQUIRE_GPU();
+void check_interrupt(const char* method) {
   const CsrMatrix a = generate("gen:poisson2d:300x300");
   const auto b = random_vector(std::size_t(a.rows), 3, -1, 1);
   std::vector<Result> results(2, Result{});
@@ -217,7 +287,7 @@ TEST(GpuRanks, AnInterruptOfOneStopsAll) {
     const RowsMatrix rows = rows_of(a, even(a.rows, 2), c->rank());
     Options options;
     options.device = device_of(c->rank());
-    options.solver = "gmres";
+    options.solver = method;
     options.precond = "none";
     options.rtol = 0;
     options.max_iterations = 10000000;
@@ -238,6 +308,41 @@ TEST(GpuRanks, AnInterruptOfOneStopsAll) {
   EXPECT_EQ(results[1].status, Status::interrupted);
 }
 
+TEST(GpuRanks, AnInterruptOfOneStopsAll) {
+  KRILU_REQUIRE_GPU();
+  check_interrupt("gmres");
+}
+
+TEST(GpuRanks, AnInterruptOfOneStopsAllThroughNccl) {
+  KRILU_REQUIRE_NCCL();
+  const By by(Way::nccl);
+  for (const char* method : {"gmres", "bicgstab"}) check_interrupt(method);
+}
+
+TEST(GpuRanks, AWishThroughNcclIsForgottenWithItsSolve) {
+  KRILU_REQUIRE_NCCL();
+  const By by(Way::nccl);
+  run_ranks(2, [&](const std::shared_ptr<Communicator>& c) {
+    const exec::Cuda own(c->rank());
+    const exec::Cuda member = own.join(c, 2);
+    ASSERT_TRUE(member.connect());
+    const auto sum = own.allocate<double>(1);
+    const auto wish = own.allocate_shared<int>(1);
+    wish.data()[0] = c->rank() == 1;
+    member.watch(wish.data());
+    for (int k = 0; k < 5; ++k) add_ranks(member, sum.scalar(), 1.0);  // a look in four, and the next sum has it
+    own.synchronise();
+    EXPECT_TRUE(member.wished());
+    for (int k = 0; k < 3; ++k) add_ranks(member, sum.scalar(), 1.0);  // the last one looks
+    own.synchronise();
+    wish.data()[0] = 0;
+    member.watch(wish.data());
+    for (int k = 0; k < 9; ++k) add_ranks(member, sum.scalar(), 1.0);
+    own.synchronise();
+    EXPECT_FALSE(member.wished());
+  });
+}
+
 TEST(GpuRanks, RanksWithoutRowsTakePart) {
   KRILU_REQUIRE_GPU();
   const CsrMatrix a = generate("gen:convdiff2d:40x40");
@@ -246,11 +351,17 @@ TEST(GpuRanks, RanksWithoutRowsTakePart) {
   options.solver = "bicgstab";
   options.precond = "jacobi";
   for (const Starts& starts : {Starts{0, 0, 1600}, Starts{0, 700, 700, 1600}})
-    for (const bool through_host : {false, true}) {
-      std::vector<double> x(b.size());
-      for (const Result& r : solve_on_gpus(a, b, x, starts, options, through_host))
-        EXPECT_EQ(r.status, Status::converged);
-    }
+    for (const Way way : {Way::best, Way::nccl, Way::host})
+      for (const bool no_plan : {false, true}) {
+        if (way == Way::nccl && (no_plan || !no_nccl(ranks_of(starts)).empty())) continue;
+        const By by(way);
+        std::vector<double> x(b.size());
+        for (const Result& r : solve_on_gpus(a, b, x, starts, options, no_plan)) {
+          EXPECT_EQ(r.status, Status::converged);
+          if (no_plan || way == Way::host) expect_note(r, "go through the host");
+          if (way == Way::nccl) expect_note(r, "go through NCCL");
+        }
+      }
 }
 
 TEST(GpuRanks, KernelsWaitNoLongerForARankThatGaveUp) {
@@ -270,6 +381,71 @@ TEST(GpuRanks, KernelsWaitNoLongerForARankThatGaveUp) {
     add();
     own.synchronise();
     EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count(), 5.0);
+  });
+}
+
+TEST(GpuRanks, ARankThatGaveUpIsMissedThroughNccl) {
+  KRILU_REQUIRE_NCCL();
+  const By by(Way::nccl);
+  const double patience = std::exchange(exec::cuda::patience, 2.0);
+  run_ranks(2, [&](const std::shared_ptr<Communicator>& c) {
+    const exec::Cuda own(c->rank());
+    const exec::Cuda member = own.join(c, 2);
+    ASSERT_TRUE(member.connect());
+    const auto sum = own.allocate<double>(1);
+    const auto add = [&](const exec::Cuda& to) { add_ranks(to, sum.scalar(), c->rank() + 1.0); };
+    add(member);
+    EXPECT_EQ(own.read(sum, 0), 3.0);
+    if (c->rank() == 1) {
+      member.give_up();
+    } else {
+      const auto begun = std::chrono::steady_clock::now();
+      add(member);
+      expect_words(refusal([&] { own.synchronise(); }), {"a rank was lost", "rank 0", "2 seconds"});
+      EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count(), 8.0);
+      own.synchronise();  // nothing waits any more
+    }
+    expect_words(refusal([&] { add(member); }), {"lost one another", "analyse"});
+    // Whoever analyses again meets anew.
+    const exec::Cuda again = own.join(c, 2);
+    ASSERT_TRUE(again.connect());
+    EXPECT_NE(again.nccl(), member.nccl());
+    add(again);
+    EXPECT_EQ(own.read(sum, 0), 3.0);
+  });
+  exec::cuda::patience = patience;
+}
+
+TEST(GpuRanks, TeamsOfTheSameRanksShareACommunicator) {
+  KRILU_REQUIRE_NCCL();
+  const By by(Way::nccl);
+  run_ranks(2, [&](const std::shared_ptr<Communicator>& c) {
+    const exec::Cuda own(c->rank()), another(c->rank());
+    const exec::Cuda one = own.join(c, 2), two = another.join(c, 2);
+    ASSERT_TRUE(one.connect());
+    ASSERT_TRUE(two.connect());
+    EXPECT_EQ(one.nccl(), two.nccl());
+    const auto a = own.allocate<double>(1), b = another.allocate<double>(1);
+    for (int k = 0; k < 20; ++k) {  // two streams in turn
+      add_ranks(one, a.scalar(), c->rank() + 1.0);
+      add_ranks(two, b.scalar(), c->rank() + 2.0);
+    }
+    EXPECT_EQ(own.read(a, 0), 3.0);
+    EXPECT_EQ(another.read(b, 0), 5.0);
+  });
+}
+
+TEST(GpuRanks, RanksThatShareAGpuDoNotMeetThroughNccl) {
+  KRILU_REQUIRE_GPU();
+  const By by(Way::nccl);
+  run_ranks(2, [&](const std::shared_ptr<Communicator>& c) {
+    const exec::Cuda own(0);
+    const exec::Cuda member = own.join(c, 2);
+    EXPECT_FALSE(member.connect());
+    expect_words(member.why_no_nccl(), {no_nccl(1).empty() ? "ranks 0 and 1 share a GPU" : "NCCL cannot be loaded"});
+    const auto sum = own.allocate<double>(1);
+    add_ranks(member, sum.scalar(), c->rank() + 1.0);
+    EXPECT_EQ(own.read(sum, 0), 3.0);
   });
 }
 
