@@ -22,18 +22,22 @@ struct Targets {
   const Index* rows = nullptr;
 };
 
-/// What comes in, and B: see sparse::HaloPlan.
+/// What comes in, in slots.
 struct Incoming {
   const Word* slots;
   std::size_t turn;
-  Index count;  // slots
+  Index count;
+
+  __device__ const Word* place(unsigned number) const { return slots + (number & 1) * turn; }
+};
+
+/// B: see sparse::HaloPlan.
+struct Outer {
   Index rows;
   const Index* row;
   const Offset* offsets;
   const Index* columns;
   const double* values;
-
-  __device__ const Word* place(unsigned number) const { return slots + (number & 1) * turn; }
 };
 
 /// Entries from `start` on, in steps.
@@ -56,7 +60,7 @@ struct Row {
   T before = 0;
   double factor = 0;
 
-  __device__ void open(const Incoming& b, Index i, const double* R, int sign, const T* y) {
+  __device__ void open(const Outer& b, Index i, const double* R, int sign, const T* y) {
     if (i >= b.rows) return;
     at = b.row[i];
     begin = b.offsets[i];
@@ -65,7 +69,7 @@ struct Row {
     factor = sign * (R ? R[at] : 1.0);
   }
   template <class XOf>
-  __device__ void close(const Incoming& b, T* y, XOf x_of) const {
+  __device__ void close(const Outer& b, T* y, XOf x_of) const {
     double sum = 0;
     for (Offset k = begin; k < end; ++k) sum += b.values[k] * x_of(b.columns[k]);
     y[at] = before + T(factor * sum);
@@ -80,10 +84,10 @@ __global__ void send_kernel(Targets targets, const T* x, const double* C, const 
 
 /// x' is used as it comes in. The last block counts the message.
 template <class T>
-__global__ void receive_kernel(Incoming b, const double* R, int sign, T* y, unsigned* numbers,
+__global__ void receive_kernel(Incoming incoming, Outer b, const double* R, int sign, T* y, unsigned* numbers,
                                exec::cuda::Waiting waiting) {
   const unsigned number = numbers[0] + 1;
-  const Word* const in = b.place(number);
+  const Word* const in = incoming.place(number);
   for (Index i = Index(blockIdx.x * blockDim.x + threadIdx.x); i < b.rows; i += Index(gridDim.x * blockDim.x)) {
     Row<T> row;
     row.open(b, i, R, sign, y);
@@ -104,16 +108,16 @@ constexpr int exchange_threads = 1024;
 constexpr Index most_exchanged = 6000;  // entries each way; those that come stand in shared memory
 template <class T>
 __global__ void __launch_bounds__(exchange_threads)
-    exchange_kernel(Targets targets, Incoming b, const T* x, const double* C, const double* R, int sign, T* y,
-                    unsigned* numbers, exec::cuda::Waiting waiting) {
+    exchange_kernel(Targets targets, Incoming incoming, Outer b, const T* x, const double* C, const double* R, int sign,
+                    T* y, unsigned* numbers, exec::cuda::Waiting waiting) {
   __shared__ double came[most_exchanged];
   const unsigned number = numbers[0] + 1;
   const auto thread = Index(threadIdx.x);
   for (int n = 0; n < targets.neighbours; ++n) send_entries(targets, n, x, C, number, thread, exchange_threads);
   Row<T> row;
   row.open(b, thread, R, sign, y);
-  const Word* const in = b.place(number);
-  for (Index slot = thread; slot < b.count; slot += exchange_threads)
+  const Word* const in = incoming.place(number);
+  for (Index slot = thread; slot < incoming.count; slot += exchange_threads)
     came[slot] = exec::cuda::await_value(in + 2 * std::size_t(slot), number, waiting);
   __syncthreads();
   for (Index i = thread; i < b.rows; i += exchange_threads) {
@@ -142,13 +146,12 @@ unsigned blocks_of(Index n) {
 
 /// y += sign R B x', x' being there.
 template <class T>
-__global__ void add_product_kernel(Index rows, const Index* row, const Offset* offsets, const Index* columns,
-                                   const double* values, const double* x_there, const double* R, int sign, T* y) {
+__global__ void add_product_kernel(Outer b, const double* x_there, const double* R, int sign, T* y) {
   const Index i = Index(blockIdx.x * blockDim.x + threadIdx.x);
-  if (i >= rows) return;
-  double sum = 0;
-  for (Offset k = offsets[i]; k < offsets[i + 1]; ++k) sum += values[k] * x_there[columns[k]];
-  y[row[i]] += T(sign * (R ? R[row[i]] : 1.0) * sum);
+  if (i >= b.rows) return;
+  Row<T> row;
+  row.open(b, i, R, sign, y);
+  row.close(b, y, [x_there](Index slot) { return x_there[slot]; });
 }
 
 }  // namespace
@@ -220,23 +223,20 @@ void DeviceLinks::take_values() {
 /// From GPU to GPU: what kernels follow.
 struct DeviceLinks::Route {
   Targets targets;
-  Incoming b;
+  Incoming incoming;
+  Outer b;
 };
 
 DeviceLinks::Route DeviceLinks::route() const {
-  Route r;
-  for (const auto& n : plan_.neighbours)
-    r.targets.to[r.targets.neighbours++] = {static_cast<Word*>(words_->of(n.rank)) + 2 * std::size_t(n.slot_there),
-                                            2 * std::size_t(slots_[std::size_t(n.rank)]), n.send, n.sends};
-  r.targets.rows = send_rows_.data();
-  r.b = {static_cast<const Word*>(words_->of(ranks_->rank())),
-         2 * std::size_t(plan_.slots),
-         plan_.slots,
-         Index(b_rows_.size()),
-         b_rows_.data(),
-         b_offsets_.data(),
-         b_columns_.data(),
-         b_values_.data()};
+  Route r{};
+  if (words_) {
+    for (const auto& n : plan_.neighbours)
+      r.targets.to[r.targets.neighbours++] = {static_cast<Word*>(words_->of(n.rank)) + 2 * std::size_t(n.slot_there),
+                                              2 * std::size_t(slots_[std::size_t(n.rank)]), n.send, n.sends};
+    r.targets.rows = send_rows_.data();
+    r.incoming = {static_cast<const Word*>(words_->of(ranks_->rank())), 2 * std::size_t(plan_.slots), plan_.slots};
+  }
+  r.b = {Index(b_rows_.size()), b_rows_.data(), b_offsets_.data(), b_columns_.data(), b_values_.data()};
   return r;
 }
 
@@ -279,17 +279,17 @@ void DeviceLinks::receive(T* y, const double* R, int sign) {
     if (plan_.neighbours.empty()) return;
     const Route r = route();
     if (at_once())
-      exchange_kernel<<<1, exchange_threads, 0, ex_.stream()>>>(r.targets, r.b, static_cast<const T*>(later_.x),
-                                                                later_.C, R, sign, y, numbers_.data(), waiting_);
+      exchange_kernel<<<1, exchange_threads, 0, ex_.stream()>>>(
+          r.targets, r.incoming, r.b, static_cast<const T*>(later_.x), later_.C, R, sign, y, numbers_.data(), waiting_);
     else
-      receive_kernel<<<blocks_of(r.b.rows), exec::cuda::block_threads, 0, ex_.stream()>>>(r.b, R, sign, y,
+      receive_kernel<<<blocks_of(r.b.rows), exec::cuda::block_threads, 0, ex_.stream()>>>(r.incoming, r.b, R, sign, y,
                                                                                           numbers_.data(), waiting_);
     return exec::cuda::launched("adding what other GPUs sent");
   }
   if (nccl_) {
     if (const auto n = Index(b_rows_.size()); n > 0)
-      add_product_kernel<<<exec::cuda::blocks_for(n), exec::cuda::block_threads, 0, ex_.stream()>>>(
-          n, b_rows_.data(), b_offsets_.data(), b_columns_.data(), b_values_.data(), x_there_, R, sign, y);
+      add_product_kernel<<<exec::cuda::blocks_for(n), exec::cuda::block_threads, 0, ex_.stream()>>>(route().b, x_there_,
+                                                                                                    R, sign, y);
     return exec::cuda::launched("adding what other ranks sent");
   }
   coupling_->finish(got_.data());
