@@ -2,55 +2,11 @@
 #include <algorithm>
 
 #include "base/together.hpp"
-#include "solver/links.cuh"
+#include "solver/boundary.cuh"
 
 namespace krilu::solver {
 
 namespace {
-
-using exec::cuda::Word;
-
-/// Where messages to the neighbours go.
-struct Targets {
-  struct Target {
-    Word* slots = nullptr;  // in the neighbour's memory, of the first entry
-    std::size_t turn = 0;   // words to the place of the next message
-    Index first = 0, count = 0;
-  };
-  Target to[exec::cuda::most_peers];
-  int neighbours = 0;
-  const Index* rows = nullptr;
-};
-
-/// What comes in, in slots.
-struct Incoming {
-  const Word* slots;
-  std::size_t turn;
-  Index count;
-
-  __device__ const Word* place(unsigned number) const { return slots + (number & 1) * turn; }
-};
-
-/// B: see sparse::HaloPlan.
-struct Outer {
-  Index rows;
-  const Index* row;
-  const Offset* offsets;
-  const Index* columns;
-  const double* values;
-};
-
-/// Entries from `start` on, in steps.
-template <class T>
-__device__ void send_entries(const Targets& targets, int neighbour, const T* x, const double* C, unsigned number,
-                             Index start, Index step) {
-  const Targets::Target& t = targets.to[neighbour];
-  Word* const out = t.slots + (number & 1) * t.turn;
-  for (Index k = start; k < t.count; k += step) {
-    const Index row = targets.rows[t.first + k];
-    exec::cuda::post_value(out + 2 * std::size_t(k), (C ? C[row] : 1.0) * double(x[row]), number);
-  }
-}
 
 /// y += sign R B x' in one row. Opened, it has asked for all that need not come from another GPU.
 template <class T>
@@ -105,7 +61,7 @@ __global__ void receive_kernel(Incoming incoming, Outer b, const double* R, int 
 
 /// Both in one block, where a launch costs more than sending behind the own block's product gains.
 constexpr int exchange_threads = 1024;
-constexpr Index most_exchanged = 6000;  // entries each way; those that come stand in shared memory
+constexpr Index most_exchanged = 2048;  // entries each way; those that come stand in shared memory
 template <class T>
 __global__ void __launch_bounds__(exchange_threads)
     exchange_kernel(Targets targets, Incoming incoming, Outer b, const T* x, const double* C, const double* R, int sign,
@@ -174,6 +130,7 @@ DeviceLinks::DeviceLinks(exec::Cuda space, std::shared_ptr<Ranks> ranks, std::sh
       numbers_(ex_.allocate<unsigned>(2)) {
   ex_.clear(numbers_);
   for (const auto& neighbour : plan_.neighbours) most_sends_ = std::max(most_sends_, neighbour.sends);
+  list_bordering();
 }
 
 bool DeviceLinks::connect(const exec::Cuda& member) {
@@ -219,13 +176,6 @@ void DeviceLinks::exchange() const {
 void DeviceLinks::take_values() {
   if (planned_) ex_.copy_in(b_values_, planned_->values().data(), b_values_.size());
 }
-
-/// From GPU to GPU: what kernels follow.
-struct DeviceLinks::Route {
-  Targets targets;
-  Incoming incoming;
-  Outer b;
-};
 
 DeviceLinks::Route DeviceLinks::route() const {
   Route r{};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links on a GPU. Where the GPUs of all ranks reach one another's memory, a kernel writes each entry that others need
 // into their memory as words that are their own flags (exec/team.cuh), and another adds B x' as they come in: two
-// launches a product, or one where the boundary is small, no copy, no host. Elsewhere NCCL brings the boundary, in the
+// launches a product, one where the boundary is small, none where the own block is in HEC (links_hec.cu), no copy, no
+// host. Elsewhere NCCL brings the boundary, in the
 // stream (exec/nccl.cuh), between a kernel that gathers it and one that adds B x'; or it goes through the host.
 #pragma once
 
@@ -12,6 +13,7 @@
 #include "exec/nccl.cuh"
 #include "solver/links.hpp"
 #include "sparse/halo_plan.hpp"
+#include "sparse/hec.hpp"
 
 namespace krilu::solver {
 
@@ -27,6 +29,8 @@ class DeviceLinks final : public Links<exec::Cuda> {
   void start(const float* x, const double* C) override { send(x, C); }
   void finish(double* y, const double* R, int sign) override { receive(y, R, sign); }
   void finish(float* y, const double* R, int sign) override { receive(y, R, sign); }
+  bool product(const sparse::Operator<exec::Cuda, double>& own, const double* d, const double* x, double* z,
+               double* y) override;
   std::size_t bytes() const override;
 
  private:
@@ -38,6 +42,8 @@ class DeviceLinks final : public Links<exec::Cuda> {
   Route route() const;
   /// Small: sent by the kernel that receives.
   bool at_once() const;
+  /// For product(): which rows border on others.
+  void list_bordering();
   bool connect_nccl();
   void exchange() const;
 
@@ -64,7 +70,9 @@ class DeviceLinks final : public Links<exec::Cuda> {
     const void* x = nullptr;
     const double* C = nullptr;
   };
-  Later later_;  // what start() was given, where it sends nothing yet
+  Later later_;                               // what start() was given, where it sends nothing yet
+  exec::Array<sparse::HecListed> bordering_;  // of 32 rows each, up to the last that borders on others
+  unsigned bordering_blocks_ = 0;             // of a product's
 
   // By NCCL.
   std::shared_ptr<exec::Nccl> nccl_;

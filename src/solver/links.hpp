@@ -29,6 +29,12 @@ class Links {
   /// y += sign R (what the others add), R a diagonal, or null.
   virtual void finish(double* y, const double* R, int sign) = 0;
   virtual void finish(float* y, const double* R, int sign) = 0;
+  /// y = A x of all ranks, or, where there is a d, z = D x and y = A z, in one pass, where there is one for `own`, the
+  /// operator of the rank's own block; else false. It takes the place of a start and its finish.
+  virtual bool product([[maybe_unused]] const sparse::Operator<Space, double>& own, [[maybe_unused]] const double* d,
+                       [[maybe_unused]] const double* x, [[maybe_unused]] double* z, [[maybe_unused]] double* y) {
+    return false;
+  }
   virtual std::size_t bytes() const = 0;
 };
 
@@ -96,6 +102,8 @@ class Coupled final : public sparse::Operator<Space, T> {
       : own_(std::move(own)), links_(links), R_(R), C_(C) {}
   Index rows() const override { return own_->rows(); }
   void apply(const T* x, T* y) const override {
+    if constexpr (in_double)
+      if (!R_ && !C_ && links_.product(*own_, nullptr, x, nullptr, y)) return;
     links_.start(x, C_);
     own_->apply(x, y);
     links_.finish(y, R_, 1);
@@ -109,14 +117,19 @@ class Coupled final : public sparse::Operator<Space, T> {
     links_.start(x, C_);
     links_.finish(y, R_, 1);
   }
-  bool can_scale() const override { return std::is_same_v<T, double> && !R_ && !C_ && own_->can_scale(); }
+  bool can_scale() const override { return in_double && !R_ && !C_ && own_->can_scale(); }
   void apply_scaled(const T* d, const T* x, T* z, T* y) const override {
-    if constexpr (std::is_same_v<T, double>) links_.start(x, d);
-    own_->apply_scaled(d, x, z, y);
-    links_.finish(y, nullptr, 1);
+    if constexpr (in_double) {
+      if (links_.product(*own_, d, x, z, y)) return;
+      links_.start(x, d);
+      own_->apply_scaled(d, x, z, y);
+      links_.finish(y, nullptr, 1);
+    }
   }
 
  private:
+  static constexpr bool in_double = std::is_same_v<T, double>;
+
   std::unique_ptr<const sparse::Operator<Space, T>> own_;
   Links<Space>& links_;
   const double *R_, *C_;

@@ -8,21 +8,7 @@ namespace krilu::sparse {
 
 namespace {
 
-constexpr unsigned product_threads = 256;
-
-/// A vector as a product reads it.
-template <class T>
-struct Plain {
-  const T* x;
-  __device__ __forceinline__ T operator()(Index i) const { return __ldg(x + i); }
-};
-/// D x, to be left in z.
-template <class T>
-struct Scaled {
-  const T *x, *d;
-  T* z;
-  __device__ __forceinline__ T operator()(Index i) const { return __ldg(x + i) * __ldg(d + i); }
-};
+constexpr unsigned product_threads = exec::cuda::block_threads;
 
 /// y = A x, or b - A x: leftovers of more than hec_long_row entries are missing.
 template <bool of_residual, int N, bool exact, class T, class Read>
@@ -55,7 +41,7 @@ void short_rows(const exec::Cuda& space, const HecView<T>& a, const T* b, Read r
 template <bool of_residual, class T>
 void product(const exec::Cuda& space, const HecView<T>& a, const Index* long_row, Index long_rows, const T* b,
              const T* x, T* y) {
-  short_rows<of_residual>(space, a, b, Plain<T>{x}, y);
+  short_rows<of_residual>(space, a, b, PlainVector<T>{x}, y);
   if (long_rows == 0) return;
   hec_long_rows<of_residual><<<unsigned(long_rows), exec::cuda::block_threads, 0, space.stream()>>>(a, long_row, x, y);
   exec::cuda::launched("launching a product");
@@ -73,7 +59,7 @@ void HecOperator<exec::Cuda, T>::residual(const T* b, const T* x, T* r) const {
 }
 template <class T>
 void HecOperator<exec::Cuda, T>::apply_scaled(const T* d, const T* x, T* z, T* y) const {
-  short_rows<false>(space_, a_, static_cast<const T*>(nullptr), Scaled<T>{x, d, z}, y);
+  short_rows<false>(space_, a_, static_cast<const T*>(nullptr), ScaledVector<T>{x, d, z}, y);
 }
 
 template class HecOperator<exec::Cuda, double>;

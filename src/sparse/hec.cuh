@@ -25,6 +25,8 @@ class HecOperator<exec::Cuda, T> final : public Operator<exec::Cuda, T> {
   void residual(const T* b, const T* x, T* r) const override;
   bool can_scale() const override { return long_rows_ == 0; }
   void apply_scaled(const T* d, const T* x, T* z, T* y) const override;
+  /// For products that do more than this; null where some rows need a kernel of their own.
+  const HecView<T>* all_rows() const { return long_rows_ == 0 ? &a_ : nullptr; }
 
  private:
   exec::Cuda space_;
@@ -56,6 +58,20 @@ void with_hec_width(Index width, const F& f) {
 }
 
 #if defined(__CUDACC__)
+/// A vector as a product reads it.
+template <class T>
+struct PlainVector {
+  const T* x;
+  __device__ __forceinline__ T operator()(Index i) const { return __ldg(x + i); }
+};
+/// D x, to be left in z.
+template <class T>
+struct ScaledVector {
+  const T *x, *d;
+  T* z;
+  __device__ __forceinline__ T operator()(Index i) const { return __ldg(x + i) * __ldg(d + i); }
+};
+
 /// Row i of the ELL part, as its thread sees it.
 template <int N, bool exact, class T>
 struct EllRow {
