@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "base/parse.hpp"
+#include "base/together.hpp"
 #include "commands.hpp"
 #include "grid/draw.hpp"
 #include "grid/write.hpp"
@@ -274,14 +275,19 @@ int run(const GridCommand& o, const std::shared_ptr<Communicator>& ranks) {
   return status;
 }
 
-int run(GridCommand& o) {
-  // What can be refused is refused before any work.
+/// What can be refused is refused before any work.
+GridCommand checked(GridCommand o) {
   read_size(o.size, o.grid);
   for (const std::string& path : o.outputs) grid::require_writable(path);
   if (!o.plot.empty()) io::require_drawable(o.plot);
+  return o;
+}
+
+int run(const GridCommand& o) {
   const std::string& device = o.grid.newton.linear.device;
-  if (!wants_ranks(o.ranks, device)) return run(o, nullptr);
-  return over_ranks(o.ranks, device, [&](const auto& ranks) { return run(o, ranks); });
+  if (!wants_ranks(o.ranks, device)) return run(checked(o), nullptr);
+  return over_ranks(o.ranks, device,
+                    [&](const auto& ranks) { return run(together(*ranks, [&] { return checked(o); }), ranks); });
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include "base/together.hpp"
 #include "distributed/partition.hpp"
 #include "distributed/read.hpp"
-#include "exec/host.hpp"
 #include "terminal.hpp"
 
 namespace krilu::app {

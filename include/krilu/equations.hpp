@@ -95,7 +95,7 @@ RowEquations<R>::RowEquations(R rows, Index first, Index count) : row_(std::move
   if (n < 0) throw Error("equations have " + std::to_string(n) + " rows: the number of rows is 0 or more");
   if (first < 0 || count < 0 || count > n - first)
     throw Error("a rank has " + std::to_string(count) + " rows from row " + std::to_string(first + 1) + " on, of " +
-                std::to_string(n) + " equations");
+                std::to_string(n) + " equations: the ranks' rows are consecutive, and together all");
   first_.reserve(std::size_t(count) + 1);
   first_.push_back(0);
   std::vector<std::pair<Index, Offset>> sorted;

@@ -94,7 +94,8 @@ class NewtonSolver {
   /// asked for that the equations do not have.
   /// Over ranks every call is collective: each rank's equations have its own rows (Equations::first, count), which
   /// together are all, in the order of ranks; options are the same on all but for threads and the GPU's number; what
-  /// one rank finds wrong all throw.
+  /// one rank finds wrong all throw. Equations and `progress` that throw have to do so on all ranks, or to end the
+  /// others.
   explicit NewtonSolver(const Equations& equations, NewtonOptions options = {},
                         std::shared_ptr<Communicator> ranks = nullptr);
   ~NewtonSolver();

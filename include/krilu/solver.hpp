@@ -70,10 +70,12 @@ struct Options {
 /// solve, and the Solver as long as it is read.
 class Monitor {
  public:
+  /// On a GPU, where iterations are short, it is behind by up to 16.
   int iteration() const { return load(where().iteration); }
   /// Of the recurrence, as Result::history has it.
   double relative_residual() const { return load(where().residual); }
-  /// The solve ends after its current iteration, with status `interrupted` and what it has. Safe in a signal handler.
+  /// The solve ends after its current iteration, on a GPU within some dozens of them, with status `interrupted` and
+  /// what it has. Safe in a signal handler.
   void interrupt() {
     store(own_.interrupt, 1);
     store(where().interrupt, 1);

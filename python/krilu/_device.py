@@ -82,7 +82,7 @@ class _Torch:
 
     def dtype(self, v: Any) -> np.dtype:
         name = str(v.dtype).rpartition(".")[2]
-        return np.dtype("float32" if name == "bfloat16" else name)  # NumPy has no such type
+        return np.dtype("float32" if name == "bfloat16" else name)  # NumPy has none: the values are those of a float32
 
     def gpu_of(self, v: Any) -> int:
         return int(v.device.index)

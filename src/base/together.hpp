@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "krilu/ranks.hpp"
 
@@ -39,6 +40,17 @@ auto together(Ranks& ranks, F&& f) {
     agree(ranks, thrown);
     return result;
   }
+}
+
+/// Collective: rank 0's on all ranks; `mine` where there are no others. For numbers that decide and are each rank's
+/// own.
+template <class T>
+T of_first(Ranks* ranks, const T& mine) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  if (!ranks || ranks->size() == 1) return mine;
+  std::vector<T> all(std::size_t(ranks->size()), mine);
+  ranks->all_gather(&mine, sizeof mine, all.data());
+  return all.front();
 }
 
 /// Collective. Throws krilu::Error on all ranks, naming `what` and the ranks that differ from rank 0, unless all were

@@ -116,19 +116,19 @@ Halo::Halo(std::shared_ptr<Communicator> c, const RowsView& a, const exec::Host&
     plan_.values.resize(plan_.columns.size());
     exchange_ = Exchange(communicator_, plan_.exchange, plan_.send_places);
     copy_values(a, block_.values.data());
-    require_finite(a);
+    require_finite();
   });
   symmetric_ = find_symmetry(a);
 }
 
 /// Of those outside the block: the block's are looked at by who factors it.
-void Halo::require_finite(const RowsView& a) const {
+void Halo::require_finite() const {
   for (std::size_t e = 0; e < plan_.values.size(); ++e)
     if (!std::isfinite(plan_.values[e])) {
       const auto k =
           std::upper_bound(plan_.offsets.begin(), plan_.offsets.end(), Offset(e)) - plan_.offsets.begin() - 1;
       throw Error(fmt::format("row {}, column {} of the whole matrix holds {} (counting from 1)",
-                              a.first + plan_.rows[std::size_t(k)] + 1,
+                              ranges_.first[std::size_t(communicator_->rank())] + plan_.rows[std::size_t(k)] + 1,
                               plan_.exchange.slot_rows[std::size_t(plan_.columns[e])] + 1,
                               std::isnan(plan_.values[e]) ? "NaN" : "infinity"));
     }
@@ -197,8 +197,13 @@ void Halo::refresh(const RowsView& a, double* block_values) {
         a.nnz() != block_nnz_ + Offset(plan_.columns.size()) || pattern_hash(a) != hash_)
       throw Error("the rows have another pattern than those that were analysed: analyse them");
     copy_values(a, block_values);
-    require_finite(a);
+    require_finite();
   });
+}
+
+void Halo::take_outside(std::span<const double> values) {
+  std::copy(values.begin(), values.end(), plan_.values.begin());
+  require_finite();
 }
 
 void Halo::finish(double* y) {

@@ -5,7 +5,6 @@
 // entry each way and 12 a nonzero of B, beside what the block costs.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -44,8 +43,9 @@ class Halo final : public sparse::PlannedCoupling {
   /// Collective: new values of the same pattern, those of the block (in its order) to `block_values`. Throws
   /// krilu::Error on all ranks where the pattern of any is another one.
   void refresh(const RowsView& a, double* block_values);
-  /// New values outside the block alone, as many as there are: in the order of rows, and of columns within.
-  void take_outside(std::span<const double> values) { std::copy(values.begin(), values.end(), plan_.values.begin()); }
+  /// New values outside the block alone, as many as there are: in the order of rows, and of columns within. Throws
+  /// krilu::Error, on this rank, where one is not finite.
+  void take_outside(std::span<const double> values);
 
   // Coupling
   std::span<const Index> rows() const override { return plan_.rows; }
@@ -66,7 +66,7 @@ class Halo final : public sparse::PlannedCoupling {
   /// Entries outside the block before local row i.
   Offset outside_before(Index i) const;
   void copy_values(const RowsView& a, double* block_values);
-  void require_finite(const RowsView& a) const;
+  void require_finite() const;
   bool find_symmetry(const RowsView& a) const;
 
   std::shared_ptr<Communicator> communicator_;

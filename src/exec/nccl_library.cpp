@@ -48,7 +48,9 @@ std::string NcclLibrary::version() const {
 }
 
 void NcclLibrary::require(Result result, const char* doing) const {
-  if (result != success) throw Error(std::string("NCCL failed while ") + doing + ": " + GetErrorString(result));
+  if (result != success)
+    throw Error(std::string("NCCL failed while ") + doing + ": " + GetErrorString(result) +
+                "; NCCL_DEBUG=INFO makes it say more");
 }
 
 }  // namespace krilu::exec

@@ -149,7 +149,10 @@ cuda::Gathered DeviceTeam::gathered(std::size_t count, cudaStream_t stream) cons
 
 bool DeviceTeam::connect_peers() {
   boxes_ = std::make_unique<PeerMemory>(device_, *ranks_, (box_words + 1) * sizeof(cuda::Word));
-  if (!boxes_->possible()) return false;
+  if (!boxes_->possible()) {
+    boxes_.reset();
+    return false;
+  }
   post_.rank = ranks_->rank();
   post_.size = ranks_->size();
   for (int r = 0; r < post_.size; ++r) post_.box[r] = static_cast<cuda::Word*>(boxes_->of(r));

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/names.hpp"
+#include "base/together.hpp"
 #include "grid/problem.hpp"
 #include "grid/quality.hpp"
 #include "grid/stretching.hpp"
@@ -49,6 +50,12 @@ void require_options(const GridOptions& o) {
   if (26 * std::int64_t(o.around) * std::int64_t(o.outward) > std::int64_t(2147483647))
     throw Error(fmt::format("a grid of {} x {} nodes has a Jacobian with 2^31 or more entries: take fewer nodes",
                             o.around, o.outward));
+}
+
+/// What has to be the same on all ranks; Newton's method looks after its own.
+std::string common_text(const GridOptions& o) {
+  return fmt::format("{} {} {} {} {} {} {} {} {} {}", o.shape, o.trailing_edge, o.topology, o.around, o.outward,
+                     o.far_field, o.wall_spacing, o.control, o.max_updates, o.tolerance);
 }
 
 /// From the finest to the coarsest; nodes of each are every second one of the level before.
@@ -140,8 +147,7 @@ class Generator {
     result_.solver = r.solver;
     result_.precond = r.precond;
     last_ = r;
-    const Control::Deviation d = p.control.deviation(p.grid);
-    deviation_ = d;
+    const Control::Deviation d = deviation_ = deviation_of(p);
     result_.history.push_back({update_, d.spacing, d.angle, r.residual, r.iterations, r.inner_iterations});
     double ends = progress_ && !progress_(result_.history.back());
     if (ranks_) ranks_->sum({&ends, 1});
@@ -156,7 +162,8 @@ class Generator {
   /// Updates and solves until spacing and angle are met, no longer come nearer, or updates end: then back to the best.
   void adjust(Problem& p, double spacing, double angle, int most) {
     double nearest = worst(deviation_, spacing, angle), best = nearest;
-    const auto folded = [&] { return first_fold(p.grid) ? 1000.0 : 0.0; };  // better a far grid than a folded one
+    // Better a far grid than a folded one.
+    const auto folded = [&] { return of_first(ranks_.get(), first_fold(p.grid) ? 1000.0 : 0.0); };
     best += folded();
     Control control = p.control;
     Grid plane = p.plane;
@@ -182,7 +189,11 @@ class Generator {
     p.control = std::move(control);
     p.plane = std::move(plane);
     p.show_plane();
-    deviation_ = p.control.deviation(p.grid);
+    deviation_ = deviation_of(p);
+  }
+  /// What decides is the first rank's, whose machine may round in another way.
+  Control::Deviation deviation_of(const Problem& p) const {
+    return of_first(ranks_.get(), p.control.deviation(p.grid));
   }
 
   void coarse(Problem& p) {
@@ -239,6 +250,7 @@ namespace krilu {
 GridResult elliptic_grid(const GridOptions& options, const std::function<bool(const GridUpdate&)>& progress,
                          std::shared_ptr<Communicator> ranks) {
   grid::require_options(options);
+  if (ranks) require_same(*ranks, "options of the grid", grid::common_text(options));
   return grid::Generator(options, progress, std::move(ranks)).run();
 }
 

@@ -26,6 +26,7 @@
 #include "newton/forcing.hpp"
 #include "newton/line_search.hpp"
 #include "newton/part.hpp"
+#include "precond/spec.hpp"
 #include "solver/engine.hpp"
 #include "solver/requests.hpp"
 
@@ -60,6 +61,7 @@ class CoreOn final : public Core {
       };
       bring(inside_, part_.inside());
       bring(outside_, part_.outside());
+      part_.forget_entries();
       block_values_ = ex_.template allocate<double>(inside_.size());
       outside_values_ = ex_.template allocate<double>(outside_.size());
     }
@@ -68,9 +70,9 @@ class CoreOn final : public Core {
 
   NewtonResult solve(std::span<double> x, double rtol, double atol, const Progress& progress) override;
   std::size_t bytes() const override {
-    return part_.block().bytes() + solver_.bytes() + f_.bytes() + x_.bytes() + F_.bytes() + d_.bytes() +
-           x_next_.bytes() + F_next_.bytes() + inside_.bytes() + outside_.bytes() + block_values_.bytes() +
-           outside_values_.bytes();
+    return part_.bytes() + sums_.bytes() + outside_here_.size() * sizeof(double) + solver_.bytes() + f_.bytes() +
+           x_.bytes() + F_.bytes() + d_.bytes() + x_next_.bytes() + F_next_.bytes() + inside_.bytes() +
+           outside_.bytes() + block_values_.bytes() + outside_values_.bytes();
   }
 
   // Parts of solve(): public because nvcc takes kernels in public members only.
@@ -141,12 +143,14 @@ class CoreOn final : public Core {
       pick(outside_, outside_values_);
       outside_here_.resize(outside_values_.size());
       ex_.copy_out(outside_here_.data(), outside_values_, outside_here_.size());
-      part_.halo().take_outside(outside_here_);
     }
     ex_.synchronise();
     seconds_.jacobian += timer.seconds();
     const solver::Timer factoring;
-    agreed([&] { engine_.factor_there(part_.block(), part_.alone() ? f_.values() : block_values_); });
+    agreed([&] {
+      if (!part_.alone()) part_.halo().take_outside(outside_here_);
+      engine_.factor_there(part_.block(), part_.alone() ? f_.values() : block_values_);
+    });
     ex_.synchronise();
     seconds_.factor += factoring.seconds();
   }
@@ -210,7 +214,7 @@ NewtonResult CoreOn<Space>::solve(std::span<double> x, double rtol, double atol,
   NewtonResult out;
   out.initial_residual = now;
   out.history.push_back({.residual = now});
-  const double target = std::max(rtol * now, atol);
+  const double target = of_first(part_.ranks(), std::max(rtol * now, atol));
   Forcing forcing(forcing_by_name(options_.forcing), options_.first_forcing, options_.most_forcing);
   int age = options_.lag;  // steps that the preconditioner has served; the first has none
   bool done = false;
@@ -278,6 +282,7 @@ NewtonResult CoreOn<Space>::solve(std::span<double> x, double rtol, double atol,
     }
   }
   ex_.copy_out(x.data(), x_, n_);
+  agreed([] {});  // nobody leaves while another may wait for what it sent
 
   out.residual = now;
   out.evaluations = evaluations_;
@@ -285,6 +290,8 @@ NewtonResult CoreOn<Space>::solve(std::span<double> x, double rtol, double atol,
     out.notes.push_back(std::to_string(linear_failures_) +
                         " linear solves ended before they met their forcing term: more inner iterations, a longer "
                         "restart or a stronger preconditioner would help");
+  if (!part_.alone() && precond::kind_of(options_.linear.precond) == "ras")
+    out.notes.push_back(options_.linear.precond + ": without overlap between ranks, which Newton's method has not");
   out.solver = options_.linear.solver;
   out.precond = options_.linear.precond;
   out.forcing = options_.forcing;

@@ -49,6 +49,11 @@ class Evaluation {
   /// J(x) by the equations' own formulas, into values().
   void own_jacobian(const double* x) {
     see(x);
+    if (!alone() && std::exchange(first_jacobian_, false)) {
+      // The equations may ask the driver for memory, which may wait for kernels that wait for another rank.
+      ex_.synchronise();
+      member_.meet();
+    }
     const View<const double> seen = View<const double>{alone() ? x : seen_.data()}.numbered_from(part_.first_seen());
     if constexpr (on_gpu)
       equations_.jacobian_on_gpu(ex_.stream(), seen, {values_.data()});
@@ -219,6 +224,7 @@ class Evaluation {
   exec::Array<Index> row_;              // of those
   exec::Array<double> moved_, there_;
   exec::Array<double> seen_;  // over ranks
+  bool first_jacobian_ = true;
   std::unique_ptr<solver::Links<Space>> links_;
   const double* x_ = nullptr;
   const double* F_ = nullptr;

@@ -17,7 +17,7 @@ CsrMatrix checked_pattern(const Equations& equations) {
   if (a.rows != equations.count() || a.cols != equations.rows())
     throw Error("the equations have " + std::to_string(equations.count()) + " rows and " +
                 std::to_string(equations.rows()) + " unknowns, and their pattern has " + std::to_string(a.rows) +
-                " rows and " + std::to_string(a.cols) + " columns");
+                " rows and " + std::to_string(a.cols) + " columns: it has to have as many");
   return a;
 }
 

@@ -33,6 +33,10 @@ class Part {
   /// halo's.
   const Buffer<Offset>& inside() const { return inside_; }
   const Buffer<Offset>& outside() const { return outside_; }
+  /// Lets both go.
+  void forget_entries() { inside_ = outside_ = {}; }
+  /// Without what the halo and the window hold, which is theirs to send.
+  std::size_t bytes() const { return block_.bytes() + (inside_.size() + outside_.size()) * sizeof(Offset); }
   distributed::Halo& halo() const { return *halo_; }
   const std::shared_ptr<distributed::Window>& window() const { return window_; }
 

@@ -50,6 +50,9 @@ __device__ void send_entries(const Targets& targets, int neighbour, const T* x, 
   }
 }
 
+/// Blocks that wait must leave room for those that others wait for, where ranks share a GPU.
+constexpr unsigned most_beside_others = 64;
+
 /// What a kernel follows from GPU to GPU.
 struct DeviceLinks::Route {
   Targets targets;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "base/together.hpp"
 #include "solver/boundary.cuh"
@@ -95,8 +96,7 @@ __global__ void add_kernel(Index n, const Index* rows, const double* got, const 
 }
 
 unsigned blocks_of(Index n) {
-  // Blocks that wait must leave room for those that others wait for, where ranks share a GPU.
-  const unsigned most = exec::cuda::share_gpus ? 64 : 1024;
+  const unsigned most = exec::cuda::share_gpus ? most_beside_others : 1024;
   return std::clamp(exec::cuda::blocks_for(n), 1u, most);
 }
 
@@ -134,8 +134,7 @@ DeviceLinks::DeviceLinks(exec::Cuda space, std::shared_ptr<Ranks> ranks, std::sh
 }
 
 bool DeviceLinks::connect(const exec::Cuda& member) {
-  if (words_) return words_->possible();
-  if (nccl_) return true;
+  if (std::exchange(tried_, true)) return words_ || nccl_;
   // Every rank has a plan, or none has.
   if (!planned_ || !member.connect()) return false;
   if ((nccl_ = member.nccl())) return connect_nccl();
@@ -143,11 +142,13 @@ bool DeviceLinks::connect(const exec::Cuda& member) {
                                               std::max<std::size_t>(1, 4 * std::size_t(plan_.slots)) * sizeof(Word));
   slots_.resize(std::size_t(ranks_->size()));
   ranks_->all_gather(&plan_.slots, sizeof plan_.slots, slots_.data());
-  if (words_->possible())
-    waiting_ = member.waiting();
-  else
+  if (!words_->possible()) {
+    words_.reset();
     member.disconnect();
-  return words_->possible();
+    return false;
+  }
+  waiting_ = member.waiting();
+  return true;
 }
 
 bool DeviceLinks::connect_nccl() {
@@ -252,8 +253,8 @@ void DeviceLinks::receive(T* y, const double* R, int sign) {
 
 std::size_t DeviceLinks::bytes() const {
   return rows_.bytes() + sent_.bytes() + got_.bytes() + send_rows_.bytes() + b_rows_.bytes() + b_columns_.bytes() +
-         b_offsets_.bytes() + b_values_.bytes() + boundary_size_ * sizeof(double) +
-         (words_ ? 4 * std::size_t(plan_.slots) * sizeof(Word) : 0);
+         b_offsets_.bytes() + b_values_.bytes() + numbers_.bytes() + bordering_.bytes() +
+         boundary_size_ * sizeof(double) + (words_ ? 4 * std::size_t(plan_.slots) * sizeof(Word) : 0);
 }
 
 template void DeviceLinks::send(const double*, const double*);

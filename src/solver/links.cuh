@@ -58,6 +58,7 @@ class DeviceLinks final : public Links<exec::Cuda> {
   exec::Array<double> sent_, got_;  // seen from both sides
 
   // From GPU to GPU.
+  bool tried_ = false;  // to connect
   std::unique_ptr<exec::PeerMemory> words_;
   exec::cuda::Waiting waiting_;  // of the team, where GPUs reach one another
   exec::Array<Index> send_rows_, b_rows_, b_columns_;

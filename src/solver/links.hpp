@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products in a team: a rank's own block, and what it is coupled to. Links bring a Coupling (krilu/ranks.hpp), which
 // knows the caller's rows and host memory, to the solver's order and a space's memory; Coupled is the operator.
-//   y = A x:  send x at the boundary;  y = (own block) x meanwhile;  y += what the others add
+//   y = A x:  send x at the boundary;  y = (own block) x, meanwhile where that hides anything;  y += what the others
+//   add
 #pragma once
 
 #include <memory>

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank's product in one launch, its own block being in HEC: the first blocks send the boundary, the others take the
 // rows as HEC's product does, and rows that border on other ranks add B x' as it comes in. Blocks that wait keep nobody
-// from sending, since those that send come first on every GPU.
+// from sending, since those that send come first on every GPU: blocks begin in the order of their numbers. CUDA does
+// not promise that order, and GPUs have always kept it; where they did not, it would show once more blocks wait than a
+// GPU holds.
 #include <algorithm>
+#include <utility>
 
 #include "solver/boundary.cuh"
 #include "sparse/hec.cuh"
@@ -69,12 +72,13 @@ void DeviceLinks::list_bordering() {
   // In another order than the caller's rows have no such product.
   if (plan_.rows.empty() || !std::is_sorted(plan_.rows.begin(), plan_.rows.end())) return;
   std::vector<sparse::HecListed> listed(std::size_t(plan_.rows.back()) / 32 + 1);
+  std::uint32_t last_block = ~0u;
   for (std::size_t q = 0; q < plan_.rows.size(); ++q) {
     const auto row = std::uint32_t(plan_.rows[q]);
     sparse::HecListed& group = listed[row / 32];
     if (group.rows == 0) group.first = Index(q);
     group.rows |= 1u << row % 32;
-    bordering_blocks_ += q == 0 || row / threads != std::uint32_t(plan_.rows[q - 1]) / threads;
+    bordering_blocks_ += row / threads != std::exchange(last_block, row / threads);
   }
   bordering_ = ex_.brought(listed);
 }
@@ -82,6 +86,7 @@ void DeviceLinks::list_bordering() {
 bool DeviceLinks::product(const sparse::Operator<exec::Cuda, double>& own, const double* d, const double* x, double* z,
                           double* y) {
   if (!waiting_.given_up || bordering_.size() == 0) return false;
+  if (exec::cuda::share_gpus && bordering_blocks_ > most_beside_others) return false;
   const auto* const hec = dynamic_cast<const sparse::HecOperator<exec::Cuda, double>*>(&own);
   const sparse::HecView<double>* const a = hec ? hec->all_rows() : nullptr;
   if (!a) return false;

@@ -21,7 +21,7 @@ struct HaloPlan {
   std::vector<Neighbour> neighbours;  // ascending; who sends to a rank hears from it too
   Buffer<Index> send_rows;            // of the rank's own block
   Index slots = 0;
-  // B, of the rows that have entries outside the block: rows[k] has entries offsets[k] .. offsets[k+1]-1.
+  // B, of the rows that are sent or have entries outside the block: rows[k] has entries offsets[k] .. offsets[k+1]-1.
   Buffer<Index> rows;  // ascending
   Buffer<Offset> offsets;
   Buffer<Index> columns;  // slots

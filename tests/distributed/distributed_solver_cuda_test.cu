@@ -16,6 +16,8 @@
 #include "exec/nccl.cuh"
 #include "krilu/io.hpp"
 #include "solver/engine_on.hpp"
+#include "solver/links.cuh"
+#include "sparse/hec.cuh"
 #include "support/gpu.cuh"
 #include "support/refusal.hpp"
 
@@ -362,6 +364,82 @@ TEST(GpuRanks, RanksWithoutRowsTakePart) {
           if (way == Way::nccl) expect_note(r, "go through NCCL");
         }
       }
+}
+
+/// x, its boundary and products with both: y[0] in one launch, y[1] by start and finish round the own block's product.
+void multiply(const std::shared_ptr<Communicator>& c, const RowsMatrix& rows, bool scaled, std::vector<double> (&y)[2],
+              bool& in_one) {
+  const exec::Cuda own(c->rank() % solver::cuda_devices());
+  const exec::Cuda member = own.join(c, rows.all);
+  const auto halo = std::make_shared<distributed::Halo>(c, rows, exec::Host(1));
+  const CsrMatrix block = halo->take_block();
+  const auto links = make_links(own, Team{c, halo, {}}, solver::InOrder{});
+  ASSERT_TRUE(links->connect(member));
+  Index width = 0;
+  for (Index i = 0; i < block.rows; ++i)
+    width = std::max(width, block.offsets[std::size_t(i) + 1] - block.offsets[std::size_t(i)]);
+  const sparse::DeviceCsr a = sparse::upload(own, block, true);
+  const auto hec = sparse::regular_hec<double>(own, a, width);
+  const sparse::HecOperator<exec::Cuda, double> product(own, hec);
+  const auto n = std::size_t(rows.count);
+  const auto random = [&](std::uint64_t seed) {
+    return own.brought(random_vector(n, seed + unsigned(c->rank()), 1, 2));
+  };
+  const auto x = random(3), d = random(7), z = own.allocate<double>(n), out = own.allocate<double>(n);
+  for (int turn = 0; turn < 6; ++turn) {  // both ways in one sequence of messages
+    const bool one = turn % 2 == 0;
+    if (one) {
+      in_one = links->product(product, scaled ? d.data() : nullptr, x.data(), z.data(), out.data());
+    } else {
+      links->start(x.data(), scaled ? d.data() : nullptr);
+      scaled ? product.apply_scaled(d.data(), x.data(), z.data(), out.data()) : product.apply(x.data(), out.data());
+      links->finish(out.data(), nullptr, 1);
+    }
+    y[one ? 0 : 1].resize(n);
+    own.copy_out(y[one ? 0 : 1].data(), out, n);
+    member.meet();
+  }
+}
+
+TEST(GpuRanks, AProductIsOneLaunchWithTheSameBits) {
+  KRILU_REQUIRE_GPU();
+  for (const char* name : {"gen:convdiff2d:60x50", "gen:convdiff3d:60x50x4"})  // boundaries of 60 and of 3000 unknowns
+    for (const bool scaled : {false, true}) {
+      const CsrMatrix a = generate(name);
+      run_ranks(2, [&](const std::shared_ptr<Communicator>& c) {
+        std::vector<double> y[2];
+        bool in_one = false;
+        multiply(c, rows_of(a, even(a.rows, 2), c->rank()), scaled, y, in_one);
+        EXPECT_TRUE(in_one);
+        EXPECT_EQ(y[0], y[1]);
+      });
+    }
+}
+
+TEST(GpuRanks, ARankThatOnlySendsAndOneThatOnlyReceives) {
+  KRILU_REQUIRE_GPU();
+  CsrMatrix a;  // x_i depends on those before it alone
+  a.rows = a.cols = 3000;
+  a.offsets.push_back(0);
+  for (Index i = 0; i < a.rows; ++i) {
+    for (const Index j : {i - 40, i - 1, i}) {
+      if (j < 0) continue;
+      a.columns.push_back(j);
+      a.values.push_back(j == i ? 4 : -1);
+    }
+    a.offsets.push_back(Offset(a.columns.size()));
+  }
+  const auto b = random_vector(std::size_t(a.rows), 3, -1, 1);
+  Options options;
+  options.solver = "bicgstab";
+  options.precond = "jacobi";
+  options.rtol = 1e-10;
+  options.device = "cuda";
+  std::vector<double> alone(b.size()), x(b.size());
+  ASSERT_EQ(solve(a, b, alone, options).status, Status::converged);
+  for (const Result& r : solve_on_gpus(a, b, x, even(a.rows, 2), options, false))
+    EXPECT_EQ(r.status, Status::converged);
+  for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], alone[i], 1e-8);
 }
 
 TEST(GpuRanks, KernelsWaitNoLongerForARankThatGaveUp) {

@@ -133,8 +133,7 @@ TEST_P(InATeam, JacobiIsThatOfOneRankAndAllRanksTellTheSame) {
       EXPECT_EQ(r.rmse, results[0].rmse);
     }
     if (std::string(c.precond) == "jacobi") {
-      // The first steps are one rank's but for rounding, which on some processors moves BiCGStab's last ones far.
-      EXPECT_NEAR(results[0].iterations, one.iterations, 1 + one.iterations / 5);
+      EXPECT_NEAR(results[0].iterations, one.iterations, 1 + one.iterations / 20);
       const double first = results[0].history[5] / one.history[5];
       EXPECT_NEAR(first, 1, std::string(c.precision) == "fp64" ? 1e-9 : 1e-3);
     }
