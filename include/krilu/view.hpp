@@ -16,7 +16,7 @@ struct View {
   KRILU_INLINE T& operator[](Index i) const { return data[i]; }
   /// The same memory, its first entry being number `first`: a stretch of a longer vector, under the longer one's
   /// numbers.
-  KRILU_INLINE View numbered_from(Index first) const { return {data - first}; }
+  KRILU_INLINE View numbered_from(Index first) const { return {data ? data - first : nullptr}; }
   template <class C>
   requires(std::is_same_v<C, const T> && !std::is_const_v<T>) KRILU_INLINE operator View<C>() const { return {data}; }
 };

@@ -22,7 +22,7 @@ void Solver::Body::admit(const void* array, std::size_t size, std::size_t entrie
   solver::There& memory = there();
   if (size != entries) throw Error(fmt::format("{} has {} entries, and {} are expected", what, size, entries));
   if (size == 0) return;
-  if (!array) throw Error(fmt::format("{} has {} entries and no address: hand over where they stand", what, size));
+  if (!array) throw Error(fmt::format("{} has {} entries at no address: hand over where they stand", what, size));
   if (reinterpret_cast<std::uintptr_t>(array) % alignment != 0)
     throw Error(fmt::format("{} does not begin at a multiple of {} bytes: copy it to where it does", what, alignment));
   memory.admit(array, what, stream);
