@@ -204,17 +204,17 @@ std::string steps_of(const Run& r) {
 std::string table_over_ranks(const std::vector<Row>& rows, const std::vector<int>& counts, bool gpu) {
   if (counts.size() < 2) return gpu ? "\nOne GPU: nothing is measured on several.\n" : "";
   const char *one = gpu ? "GPU" : "rank", *many = gpu ? "GPUs" : "ranks, a thread each";
-  const auto table = [&](const std::string& what, auto seconds, auto beside) {
+  const auto table = [&](const std::string& what, bool same_work, auto seconds, auto beside) {
     std::vector<std::string> head{"unknowns"};
     for (const int ranks : counts) head.push_back(fmt::format("{} on {} {}", what, ranks, ranks == 1 ? one : many));
     for (const int ranks : counts)
-      if (ranks > 1) head.push_back(fmt::format("speed-up on {}", ranks));
+      if (same_work && ranks > 1) head.push_back(fmt::format("speed-up on {}", ranks));
     MarkdownTable text(head);
     for (const Row& row : rows) {
       if (row.over_ranks.size() != counts.size()) continue;
       std::vector<std::string> cells{io::thousands(row.unknowns)};
       for (const OverRanks& o : row.over_ranks) cells.push_back(milliseconds(seconds(o)) + beside(o));
-      for (std::size_t k = 1; k < counts.size(); ++k)
+      for (std::size_t k = 1; same_work && k < counts.size(); ++k)
         cells.push_back(figure(seconds(row.over_ranks[0]) / seconds(row.over_ranks[k])));
       text.add(cells);
     }
@@ -228,12 +228,12 @@ std::string table_over_ranks(const std::vector<Row>& rows, const std::vector<int
       "milliseconds; in brackets its steps and their iterations, which rounding changes.\n\n{}",
       label_of(methods[0]),
       table(
-          "an iteration", [](const OverRanks& o) { return o.iteration; }, nothing),
+          "an iteration", true, [](const OverRanks& o) { return o.iteration; }, nothing),
       fixed_iterations,
       table(
-          "a step", [](const OverRanks& o) { return o.step; }, nothing),
+          "a step", true, [](const OverRanks& o) { return o.step; }, nothing),
       table(
-          "a step", [](const OverRanks& o) { return o.run.step(); },
+          "a step", false, [](const OverRanks& o) { return o.run.step(); },
           [](const OverRanks& o) { return fmt::format(" ({}, {})", o.run.steps(), o.run.inner.back()); }));
 }
 

@@ -386,6 +386,8 @@ void multiply(const std::shared_ptr<Communicator>& c, const RowsMatrix& rows, bo
     return own.brought(random_vector(n, seed + unsigned(c->rank()), 1, 2));
   };
   const auto x = random(3), d = random(7), z = own.allocate<double>(n), out = own.allocate<double>(n);
+  own.synchronise();
+  member.meet();                          // nobody asks for memory while another waits
   for (int turn = 0; turn < 6; ++turn) {  // both ways in one sequence of messages
     const bool one = turn % 2 == 0;
     if (one) {

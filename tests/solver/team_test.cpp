@@ -133,7 +133,9 @@ TEST_P(InATeam, JacobiIsThatOfOneRankAndAllRanksTellTheSame) {
       EXPECT_EQ(r.rmse, results[0].rmse);
     }
     if (std::string(c.precond) == "jacobi") {
-      EXPECT_NEAR(results[0].iterations, one.iterations, 1 + one.iterations / 20);
+      // In lower precision rounding moves BiCGStab's last steps far, by how much depends on the processor.
+      const int part = std::string(c.precision) == "fp64" ? 20 : 5;
+      EXPECT_NEAR(results[0].iterations, one.iterations, 1 + one.iterations / part);
       const double first = results[0].history[5] / one.history[5];
       EXPECT_NEAR(first, 1, std::string(c.precision) == "fp64" ? 1e-9 : 1e-3);
     }
