@@ -111,7 +111,6 @@ class InATeam : public testing::TestWithParam<Case> {};
 TEST_P(InATeam, JacobiIsThatOfOneRankAndAllRanksTellTheSame) {
   const Case c = GetParam();
   const CsrMatrix a = generate("gen:convdiff2d:30x31");
-  const auto b = random_vector(std::size_t(a.rows), 3, -1, 1);
   Options options;
   options.solver = c.solver;
   options.precond = c.precond;
@@ -119,27 +118,34 @@ TEST_P(InATeam, JacobiIsThatOfOneRankAndAllRanksTellTheSame) {
   options.device = c.device;
   options.rtol = 1e-9;
   options.threads = 1;
-  std::vector<double> alone(b.size());
-  const Result one = solve(a, b, alone, options);
-  ASSERT_EQ(one.status, Status::converged);
-  for (const int ranks : {1, 2, 3}) {
-    std::vector<double> x(b.size());
-    const auto results = solve_together(a, b, x, ranks, options);
-    EXPECT_LT(relative_residual(a, b, x), 1.01e-9);
-    for (const Result& r : results) {
-      EXPECT_EQ(r.status, Status::converged);
-      EXPECT_EQ(r.history, results[0].history);  // bit for bit
-      EXPECT_EQ(r.relative_residual, results[0].relative_residual);
-      EXPECT_EQ(r.rmse, results[0].rmse);
-    }
-    if (std::string(c.precond) == "jacobi") {
-      // In lower precision rounding moves BiCGStab's last steps far, by how much depends on the processor.
-      const int part = std::string(c.precision) == "fp64" ? 20 : 5;
-      EXPECT_NEAR(results[0].iterations, one.iterations, 1 + one.iterations / part);
-      const double first = results[0].history[5] / one.history[5];
-      EXPECT_NEAR(first, 1, std::string(c.precision) == "fp64" ? 1e-9 : 1e-3);
+  // Over several right-hand sides: rounding, which is another one on other processors, moves BiCGStab's last steps.
+  constexpr int sides = 8;
+  double alone_took = 0, took[4] = {};
+  for (int side = 0; side < sides; ++side) {
+    const auto b = random_vector(std::size_t(a.rows), 3 + unsigned(side), -1, 1);
+    std::vector<double> alone(b.size());
+    const Result one = solve(a, b, alone, options);
+    ASSERT_EQ(one.status, Status::converged);
+    alone_took += one.iterations;
+    for (const int ranks : {1, 2, 3}) {
+      std::vector<double> x(b.size());
+      const auto results = solve_together(a, b, x, ranks, options);
+      EXPECT_LT(relative_residual(a, b, x), 1.01e-9);
+      for (const Result& r : results) {
+        EXPECT_EQ(r.status, Status::converged);
+        EXPECT_EQ(r.history, results[0].history);  // bit for bit
+        EXPECT_EQ(r.relative_residual, results[0].relative_residual);
+        EXPECT_EQ(r.rmse, results[0].rmse);
+      }
+      took[ranks] += results[0].iterations;
+      if (std::string(c.precond) == "jacobi") {
+        const double first = results[0].history[5] / one.history[5];
+        EXPECT_NEAR(first, 1, std::string(c.precision) == "fp64" ? 1e-9 : 1e-3);
+      }
     }
   }
+  if (std::string(c.precond) != "jacobi") return;
+  for (const int ranks : {1, 2, 3}) EXPECT_NEAR(took[ranks] / sides, alone_took / sides, 1 + alone_took / sides / 20);
 }
 
 INSTANTIATE_TEST_SUITE_P(
