@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank's product in one launch, its own block being in HEC: the first blocks send the boundary, the others take the
 // rows as HEC's product does, and rows that border on other ranks add B x' as it comes in. Blocks that wait keep nobody
-// from sending, since those that send come first on every GPU: blocks begin in the order of their numbers. CUDA does not
-// promise that order; where a GPU did not keep it, ranks would wait in vain once more blocks wait than it holds.
+// from sending, since those that send come first on every GPU: blocks begin in the order of their numbers. CUDA does
+// not promise that order; where a GPU did not keep it, ranks would wait in vain once more blocks wait than it holds.
 #include <algorithm>
 #include <utility>
 
