@@ -127,36 +127,7 @@ class Host {
     const std::size_t pieces = (n + block - 1) / block;
     std::vector<V>& partial = partial_sums<V>(pieces);
     for_each_range(n, [f, &partial](Index begin, Index end) {
-      V& out = partial[std::size_t(begin) / block];
-      if constexpr (N == 1) {
-        T s = 0;
-#pragma omp simd reduction(+ : s)
-        for (Index i = begin; i < end; ++i) s += f(i);
-        reinterpret_cast<T*>(&out)[0] = s;
-      } else if constexpr (N == 2) {
-        T s = 0, t = 0;
-#pragma omp simd reduction(+ : s, t)
-        for (Index i = begin; i < end; ++i) {
-          const V v = f(i);
-          s += v.value[0];
-          t += v.value[1];
-        }
-        out.value[0] = s;
-        out.value[1] = t;
-      } else {
-        static_assert(N == 3, "reduce forms up to three sums in a pass");
-        T s = 0, t = 0, u = 0;
-#pragma omp simd reduction(+ : s, t, u)
-        for (Index i = begin; i < end; ++i) {
-          const V v = f(i);
-          s += v.value[0];
-          t += v.value[1];
-          u += v.value[2];
-        }
-        out.value[0] = s;
-        out.value[1] = t;
-        out.value[2] = u;
-      }
+      partial[std::size_t(begin) / block] = sum_of_piece<V>(f, begin, end);
     });
     V total{};
     for (std::size_t p = 0; p < pieces; ++p) {
@@ -268,6 +239,36 @@ class Host {
   run_pieces(const F& f, std::size_t n, std::size_t first, std::size_t last) {
     for (std::size_t p = first; p < last; ++p)
       f(static_cast<Index>(p * block), static_cast<Index>(std::min(n, (p + 1) * block)));
+  }
+  /// The sums of f(i), begin <= i < end, in lanes by hand, each sum by name. f is this function's own: where compilers
+  /// do not know its pointers for the loop's they gather what stands in a row.
+  template <class V, class F>
+  static V sum_of_piece(const F f, Index begin, Index end) {
+    using Traits = SumTraits<V>;
+    using T = typename Traits::Value;
+    constexpr int N = Traits::count;
+    static_assert(N <= 3, "reduce forms up to three sums in a pass");
+    constexpr Index lanes = 64 / sizeof(T);
+    T s[lanes] = {}, t[lanes] = {}, u[lanes] = {};
+    T* const sums[3] = {s, t, u};
+    Index i = begin;
+    for (; i + lanes <= end; i += lanes) {
+#pragma omp simd
+      for (Index q = 0; q < lanes; ++q) {
+        const V v = f(i + q);
+        s[q] += Traits::get(v, 0);
+        if constexpr (N > 1) t[q] += Traits::get(v, 1);
+        if constexpr (N > 2) u[q] += Traits::get(v, 2);
+      }
+    }
+    V out{};
+    for (; i < end; ++i) add(out, f(i));
+    for (int k = 0; k < N; ++k) {
+      for (Index width = lanes / 2; width > 0; width /= 2)
+        for (Index q = 0; q < width; ++q) sums[k][q] += sums[k][q + width];
+      reinterpret_cast<T*>(&out)[k] += sums[k][0];
+    }
+    return out;
   }
   template <class V>
   static void add(V& to, const V& v) {

@@ -38,7 +38,11 @@ void Dilu<Space, T>::apply(const T* r, T* z) {
 
 template <class Space, class T>
 void Dilu<Space, T>::apply(const sparse::Operator<Space, T>& A, const T* r, T* z, T* Az) {
-  DiluForm<Space, T>::apply(A, r, z, Az);
+  if (!A.stored()) return DiluForm<Space, T>::apply(A, r, z, Az);
+  this->space_.enqueue([a = a_, runner = this->runner_, rd = this->rd_.data(), r, z, Az](const exec::Host& host) {
+    triangular::solve_dilu_form(host, *runner, a, rd, r, z, Az);
+  });
+  A.add_others(z, Az);
 }
 
 template <class Space, class T>

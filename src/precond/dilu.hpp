@@ -6,7 +6,8 @@
 //
 // as OpenFOAM has it; an entry without a partner across the diagonal (a_ji = 0) contributes nothing. DIC is the same on
 // a symmetric matrix, and refuses another. Paper: Wang and Liu (2022), Algorithms 3 and 5 for the construction, 4 and 6
-// for the solves. Cost beside A: one vector, and one index a lower entry; an application reads L and U once.
+// for the solves. Cost beside A: one vector, and one index a lower entry; an application reads L and U once,
+// and with A's product L once more.
 #pragma once
 
 #include "precond/factors.hpp"

@@ -102,6 +102,7 @@ class Coupled final : public sparse::Operator<Space, T> {
           const double* C = nullptr)
       : own_(std::move(own)), links_(links), R_(R), C_(C) {}
   Index rows() const override { return own_->rows(); }
+  bool stored() const override { return own_->stored(); }
   void apply(const T* x, T* y) const override {
     if constexpr (in_double)
       if (!R_ && !C_ && links_.product(*own_, nullptr, x, nullptr, y)) return;

@@ -23,8 +23,10 @@ class Operator {
   /// z = D x and y = A z, D diagonal; where can_scale().
   virtual void apply_scaled([[maybe_unused]] const T* d, [[maybe_unused]] const T* x, [[maybe_unused]] T* z,
                             [[maybe_unused]] T* y) const {}
-  /// y holds the product of x with what is stored here; adds what other ranks' unknowns give. For those who form that
-  /// product in a way of their own.
+  /// Whether this is the matrix that is stored and factored: whoever forms its product in a way of their own may take
+  /// that, and then add_others().
+  virtual bool stored() const { return false; }
+  /// y holds the product of x with what is stored; adds what other ranks' unknowns give.
   virtual void add_others([[maybe_unused]] const T* x, [[maybe_unused]] T* y) const {}
 };
 
@@ -42,6 +44,7 @@ class SplitOperator final : public Operator<Space, T> {
  public:
   SplitOperator(Space space, const SplitMatrix<T, S>& a) : space_(std::move(space)), a_(a.view()) {}
   Index rows() const override { return a_.pattern.rows; }
+  bool stored() const override { return true; }
   void apply(const T* x, T* y) const override {
     space_.enqueue([a = a_, x, y](const exec::Host& host) { multiply(host, a, x, y); });
   }

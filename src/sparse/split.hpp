@@ -210,6 +210,17 @@ inline void accumulate(const PartPattern& part, const S* value, Index slice, con
     add(part.column, x);
 }
 
+/// f(q) for the lanes of a slice that are rows, side by side.
+template <int H, class F>
+inline void for_lanes(Index lanes, const F& f) {
+  if (lanes == H) {
+#pragma omp simd
+    for (Index q = 0; q < H; ++q) f(q);
+  } else {
+    for (Index q = 0; q < lanes; ++q) f(q);
+  }
+}
+
 /// Calls f(std::integral_constant<int, H>) with the pattern's height.
 template <class F>
 inline decltype(auto) with_height(int height, F&& f) {
@@ -223,6 +234,10 @@ inline decltype(auto) with_height(int height, F&& f) {
 /// y = A x on the host's threads.
 template <class T, class S>
 void multiply(const exec::Host& host, const SplitView<T, S>& a, const T* x, T* y);
+/// y += L x: what triangular sweeps leave out of a product (triangular/sweep.hpp). The sum is multiply()'s, bit for
+/// bit.
+template <class T, class S>
+void add_lower(const exec::Host& host, const SplitView<T, S>& a, const T* x, T* y);
 /// r = b - A x.
 template <class T, class S>
 void residual(const exec::Host& host, const SplitView<T, S>& a, const T* b, const T* x, T* r);

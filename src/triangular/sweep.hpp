@@ -10,25 +10,25 @@
 
 namespace krilu::triangular {
 
-/// x over one slice of a triangle. b is not read by the form `dilu`; d is not read by `unit`.
+/// x over one slice of a triangle; sum[q] is left as its product with x. b is not read by the form `dilu`; d is not
+/// read by `unit`.
 template <int H, Diagonal form, class T, class S>
 inline void solve_slice(const sparse::PatternView& p, const sparse::PartPattern& part, const S* value, Index slice,
-                        const T* d, const T* b, T* x) {
-  T sum[H] = {};
+                        const T* d, const T* b, T* x, T (&sum)[H]) {
   sparse::accumulate<H>(part, value, slice, x, sum);
   const Index row = p.slice_row[slice], lanes = p.slice_row[slice + 1] - row;
-  const auto finish = [&](Index q) {
+  sparse::for_lanes<H>(lanes, [&](Index q) {
     const Index i = row + q;
     if constexpr (form == Diagonal::unit) x[i] = b[i] - sum[q];
     if constexpr (form == Diagonal::reciprocal) x[i] = (b[i] - sum[q]) * d[i];
     if constexpr (form == Diagonal::dilu) x[i] -= d[i] * sum[q];
-  };
-  if (lanes == H) {
-#pragma omp simd
-    for (Index q = 0; q < H; ++q) finish(q);
-  } else {
-    for (Index q = 0; q < lanes; ++q) finish(q);
-  }
+  });
+}
+template <int H, Diagonal form, class T, class S>
+inline void solve_slice(const sparse::PatternView& p, const sparse::PartPattern& part, const S* value, Index slice,
+                        const T* d, const T* b, T* x) {
+  T sum[H] = {};
+  solve_slice<H, form>(p, part, value, slice, d, b, x, sum);
 }
 
 /// L x = b (lower) or U x = b (upper) for one of the first two forms.
@@ -55,6 +55,26 @@ void solve_dilu_form(const SliceRunner& runner, const sparse::SplitView<T, S>& a
     runner.both([=](Index s) { solve_slice<H, Diagonal::reciprocal>(a.pattern, a.pattern.lower, a.lower, s, d, r, z); },
                 [=](Index s) { solve_slice<H, Diagonal::dilu>(a.pattern, a.pattern.upper, a.upper, s, d, r, z); });
   });
+}
+
+/// The same, and w = A z, A = L + D + U having D for a.diagonal [after Eisenstat 1981]: the backward sweep has U z in
+/// its sums, so that U is read once for both. Bit for bit what a product with A gives. Cost beside the sweeps: 12 bytes
+/// a nonzero of L, 40 bytes a row.
+template <class T, class S>
+void solve_dilu_form(const exec::Host& host, const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d,
+                     const T* r, T* z, T* w) {
+  sparse::with_height(a.pattern.height, [&](auto h) {
+    constexpr int H = decltype(h)::value;
+    const sparse::PatternView& p = a.pattern;
+    runner.both([=](Index s) { solve_slice<H, Diagonal::reciprocal>(p, p.lower, a.lower, s, d, r, z); },
+                [=](Index s) {
+                  T sum[H] = {};
+                  solve_slice<H, Diagonal::dilu>(p, p.upper, a.upper, s, d, r, z, sum);
+                  const Index row = p.slice_row[s], lanes = p.slice_row[s + 1] - row;
+                  sparse::for_lanes<H>(lanes, [&](Index q) { w[row + q] = sum[q] + a.diagonal[row + q] * z[row + q]; });
+                });
+  });
+  sparse::add_lower(host, a, z, w);
 }
 
 /// (I + L) (D + U) x = x in place, with d = 1 / D: both sweeps in one team.
