@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "krilu/error.hpp"
@@ -41,6 +42,21 @@ class Factored {
     precond_->apply(in.data(), out.data());
     return split_.out(out);
   }
+  /// z = M^-1 r and A z, as Krylov methods ask for them; A the operator of the matrix itself, or a given one.
+  std::pair<std::vector<double>, std::vector<double>> apply_with_product(
+      const std::vector<double>& r, const sparse::Operator<Space, double>* given = nullptr) const {
+    const std::vector<double> unwritten(r.size(), 1e300);
+    const auto in = split_.in(r), z = split_.in(unwritten), Az = split_.in(unwritten);
+    const sparse::SplitOperator<Space, double> own(split_.space, split_.matrix);
+    precond_->apply(given ? *given : own, in.data(), z.data(), Az.data());
+    return {split_.out(z), split_.out(Az)};
+  }
+  std::vector<double> product(const std::vector<double>& x) const {
+    const auto in = split_.in(x), out = split_.in(std::vector<double>(x.size(), 1e300));
+    sparse::SplitOperator<Space, double>(split_.space, split_.matrix).apply(in.data(), out.data());
+    return split_.out(out);
+  }
+  const Space& space() const { return split_.space; }
   /// Row i holds M^-1 e_i.
   Dense inverse_columns() const {
     const auto n = std::size_t(split_.pattern->rows());
