@@ -228,7 +228,8 @@ class Host {
 
  private:
   /// Compiled once for each f, whatever the team: inlined into the team of one and into the larger one separately, the
-  /// compiler contracts and vectorises the two differently, and results depend on the number of threads after all.
+  /// compiler contracts and vectorises the two differently, and results depend on the number of threads after all. And
+  /// with an f of its own: where compilers do not know f's pointers for the loop's they gather what stands in a row.
   template <class F>
 #if defined(__GNUC__) && !defined(__clang__)
   [[gnu::noinline, gnu::noclone]]
@@ -237,11 +238,11 @@ class Host {
 #endif
   static void
   run_pieces(const F& f, std::size_t n, std::size_t first, std::size_t last) {
+    const F own = f;
     for (std::size_t p = first; p < last; ++p)
-      f(static_cast<Index>(p * block), static_cast<Index>(std::min(n, (p + 1) * block)));
+      own(static_cast<Index>(p * block), static_cast<Index>(std::min(n, (p + 1) * block)));
   }
-  /// The sums of f(i), begin <= i < end, in lanes by hand, each sum by name. f is this function's own: where compilers
-  /// do not know its pointers for the loop's they gather what stands in a row.
+  /// The sums of f(i), begin <= i < end, in lanes by hand, each sum by name.
   template <class V, class F>
   static V sum_of_piece(const F f, Index begin, Index end) {
     using Traits = SumTraits<V>;
