@@ -229,7 +229,8 @@ class Host {
  private:
   /// Compiled once for each f, whatever the team: inlined into the team of one and into the larger one separately, the
   /// compiler contracts and vectorises the two differently, and results depend on the number of threads after all. And
-  /// with an f of its own: where compilers do not know f's pointers for the loop's they gather what stands in a row.
+  /// with a copy of f: through the reference compilers cannot tell that stores leave f's pointers alone, and gather
+  /// what is contiguous.
   template <class F>
 #if defined(__GNUC__) && !defined(__clang__)
   [[gnu::noinline, gnu::noclone]]
@@ -242,7 +243,8 @@ class Host {
     for (std::size_t p = first; p < last; ++p)
       own(static_cast<Index>(p * block), static_cast<Index>(std::min(n, (p + 1) * block)));
   }
-  /// The sums of f(i), begin <= i < end, in lanes by hand, each sum by name.
+  /// The sums of f(i), begin <= i < end. In lanes by hand, as in sum_columns: left to itself the compiler keeps the
+  /// lanes of two sums in memory.
   template <class V, class F>
   static V sum_of_piece(const F f, Index begin, Index end) {
     using Traits = SumTraits<V>;

@@ -2,7 +2,7 @@
 // Preconditioned conjugate gradients [Hestenes and Stiefel 1952; Saad 2003, Algorithm 9.1], for symmetric matrices that
 // are definite: negative definite ones too, with a preconditioner of the same sign (DIC, IC(0), Jacobi). A is applied
 // to z, so that A p and (p, A p) come by recurrences [Chronopoulos and Gear 1989]: z = M^-1 r and A z together are less
-// than one after the other, and an iteration has one sum fewer.
+// than one after the other where the preconditioner knows a part of A z, and an iteration has one sum fewer.
 // An iteration: 1 A and 1 M together, and 13 words read or written a row (without breakdown checks, which are scalars).
 #pragma once
 
@@ -52,7 +52,7 @@ class Cg final : public Method<Space, T> {
       KRILU_FN(exec::Sums<T, 2> s) {
         beta() = s[0] / rho();
         rho() = s[0];
-        pq() = s[1] - beta() * beta() * pq();
+        pq() = s[1] - beta() * (beta() * pq());
         alpha() = stop() ? T(0) : rho() / pq();
         if (stop()) return;
         if (alpha() == T(0) || !(alpha() - alpha() == T(0))) {  // rho is zero, or (p, q) zero or infinite

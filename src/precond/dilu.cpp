@@ -38,11 +38,13 @@ void Dilu<Space, T>::apply(const T* r, T* z) {
 
 template <class Space, class T>
 void Dilu<Space, T>::apply(const sparse::Operator<Space, T>& A, const T* r, T* z, T* Az) {
-  if (!A.stored()) return DiluForm<Space, T>::apply(A, r, z, Az);
-  this->space_.enqueue([a = a_, runner = this->runner_, rd = this->rd_.data(), r, z, Az](const exec::Host& host) {
-    triangular::solve_dilu_form(host, *runner, a, rd, r, z, Az);
+  if (A.stored() != a_.diagonal) return DiluForm<Space, T>::apply(A, r, z, Az);
+  this->space_.enqueue([a = a_, runner = this->runner_, rd = this->rd_.data(), r, z, Az](const exec::Host&) {
+    triangular::solve_dilu_form(*runner, a, rd, r, z, Az);
   });
-  A.add_others(z, Az);
+  A.start_others(z);
+  this->space_.enqueue([a = a_, z, Az](const exec::Host& host) { sparse::add_lower(host, a, z, Az); });
+  A.finish_others(Az);
 }
 
 template <class Space, class T>

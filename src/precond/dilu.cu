@@ -47,9 +47,11 @@ void Dilu<exec::Cuda, double>::apply(const sparse::Operator<exec::Cuda, double>&
                                      double* Az) {
   apply(r, z);
   // Strategies that wait have set y back by now; a shift makes M another matrix's.
-  if (!A.stored() || !runner_->blocks() || shifted_.size() > 0 || a_.pattern.slices == 0) return A.apply(z, Az);
+  if (A.stored() != a_.diagonal || !runner_->blocks() || shifted_.size() > 0 || a_.pattern.slices == 0)
+    return A.apply(z, Az);
+  A.start_others(z);
   product_after_sweeps(space_, a_, pattern_->widest(), rd_.data(), work_.data(), z, Az);
-  A.add_others(z, Az);
+  A.finish_others(Az);
 }
 
 template <>

@@ -110,10 +110,13 @@ class RoundedForm<exec::Cuda, S> final : public Preconditioner<exec::Cuda, float
   }
   void apply(const sparse::Operator<exec::Cuda, float>& A, const float* r, float* z, float* Az) override {
     apply(r, z);
-    if (!own_ || !runner_.blocks() || triangles_->matrix.pattern->slices() == 0) return A.apply(z, Az);
+    if (!own_ || A.stored() != triangles_->matrix.diagonal.data() || !runner_.blocks() ||
+        triangles_->matrix.pattern->slices() == 0)
+      return A.apply(z, Az);
+    A.start_others(z);
     product_after_sweeps(space_, triangles_->matrix.view(), triangles_->matrix.pattern->widest(), rd_.data(),
                          work_.data(), z, Az);
-    A.add_others(z, Az);
+    A.finish_others(Az);
   }
   std::optional<triangular::Report> triangular() const override { return runner_.report(); }
   int trials_left() const override { return runner_.trials_left(); }

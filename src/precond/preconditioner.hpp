@@ -46,8 +46,8 @@ class Preconditioner {
   virtual void factor(const Values<Space, T>& a, double shift) = 0;
   /// z = M^-1 r, both in the space's memory, distinct. Allocates nothing and does not return to the host.
   virtual void apply(const T* r, T* z) = 0;
-  /// z = M^-1 r and Az = A z, the pair that Krylov methods with a preconditioner on the right ask for: what is known
-  /// from the first may spare a part of the second. A is the operator of the matrix that was factored.
+  /// z = M^-1 r and Az = A z, the pair that Krylov methods ask for: what is known from the first may spare a part of
+  /// the second, where A.stored() is the matrix that was factored.
   virtual void apply(const sparse::Operator<Space, T>& A, const T* r, T* z, T* Az) {
     apply(r, z);
     A.apply(z, Az);

@@ -102,7 +102,7 @@ class Coupled final : public sparse::Operator<Space, T> {
           const double* C = nullptr)
       : own_(std::move(own)), links_(links), R_(R), C_(C) {}
   Index rows() const override { return own_->rows(); }
-  bool stored() const override { return own_->stored(); }
+  const T* stored() const override { return own_->stored(); }
   void apply(const T* x, T* y) const override {
     if constexpr (in_double)
       if (!R_ && !C_ && links_.product(*own_, nullptr, x, nullptr, y)) return;
@@ -115,10 +115,8 @@ class Coupled final : public sparse::Operator<Space, T> {
     own_->residual(b, x, r);
     links_.finish(r, R_, -1);
   }
-  void add_others(const T* x, T* y) const override {
-    links_.start(x, C_);
-    links_.finish(y, R_, 1);
-  }
+  void start_others(const T* x) const override { links_.start(x, C_); }
+  void finish_others(T* y) const override { links_.finish(y, R_, 1); }
   bool can_scale() const override { return in_double && !R_ && !C_ && own_->can_scale(); }
   void apply_scaled(const T* d, const T* x, T* z, T* y) const override {
     if constexpr (in_double) {

@@ -21,7 +21,6 @@ class HecOperator<exec::Cuda, T> final : public Operator<exec::Cuda, T> {
   HecOperator(exec::Cuda space, const Hec<exec::Cuda, T>& a)
       : space_(std::move(space)), a_(a.view()), long_row_(a.long_row()), long_rows_(a.long_rows()) {}
   Index rows() const override { return a_.rows; }
-  bool stored() const override { return true; }
   void apply(const T* x, T* y) const override;
   void residual(const T* b, const T* x, T* r) const override;
   bool can_scale() const override { return long_rows_ == 0; }

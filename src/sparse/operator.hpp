@@ -23,11 +23,13 @@ class Operator {
   /// z = D x and y = A z, D diagonal; where can_scale().
   virtual void apply_scaled([[maybe_unused]] const T* d, [[maybe_unused]] const T* x, [[maybe_unused]] T* z,
                             [[maybe_unused]] T* y) const {}
-  /// Whether this is the matrix that is stored and factored: whoever forms its product in a way of their own may take
-  /// that, and then add_others().
-  virtual bool stored() const { return false; }
-  /// y holds the product of x with what is stored; adds what other ranks' unknowns give.
-  virtual void add_others([[maybe_unused]] const T* x, [[maybe_unused]] T* y) const {}
+  /// Where the diagonal of the stored matrix stands whose products these are; null: of none. Whoever holds the same one
+  /// may form its product in a way of their own,
+  ///   start_others(x);  y = (stored) x;  finish_others(y)
+  /// being A's y = A x: what other ranks' unknowns give is added.
+  virtual const T* stored() const { return nullptr; }
+  virtual void start_others([[maybe_unused]] const T* x) const {}
+  virtual void finish_others([[maybe_unused]] T* y) const {}
 };
 
 /// A matrix in single precision arithmetic, and the operator of its products.
@@ -44,7 +46,7 @@ class SplitOperator final : public Operator<Space, T> {
  public:
   SplitOperator(Space space, const SplitMatrix<T, S>& a) : space_(std::move(space)), a_(a.view()) {}
   Index rows() const override { return a_.pattern.rows; }
-  bool stored() const override { return true; }
+  const T* stored() const override { return a_.diagonal; }
   void apply(const T* x, T* y) const override {
     space_.enqueue([a = a_, x, y](const exec::Host& host) { multiply(host, a, x, y); });
   }

@@ -135,7 +135,7 @@ class SplitOperator<exec::Cuda, T, S> final : public Operator<exec::Cuda, T> {
   SplitOperator(exec::Cuda space, const SlicedMatrix<T, S>& a)
       : space_(std::move(space)), a_(a.view()), widest_(a.pattern->widest()) {}
   Index rows() const override { return a_.pattern.rows; }
-  bool stored() const override { return true; }
+  const T* stored() const override { return a_.diagonal; }
   void apply(const T* x, T* y) const override;
   void residual(const T* b, const T* x, T* r) const override;
 

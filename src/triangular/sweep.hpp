@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Triangular solves over a split pattern, slice by slice, for each form of the diagonal (strategy.hpp). `dilu` works in
 // place: its b is x.
-// Cost of a sweep: 12 bytes a nonzero of its triangle, 28 bytes a row (b, d and x read, x written, offsets). All
+// Cost of a sweep: 12 bytes a nonzero of its triangle, 28 bytes a row (b and d read, x written, offsets). All
 // strategies run the same slices with the same sums: their results are equal bit for bit.
 #pragma once
 
@@ -57,12 +57,11 @@ void solve_dilu_form(const SliceRunner& runner, const sparse::SplitView<T, S>& a
   });
 }
 
-/// The same, and w = A z, A = L + D + U having D for a.diagonal [after Eisenstat 1981]: the backward sweep has U z in
-/// its sums, so that U is read once for both. Bit for bit what a product with A gives. Cost beside the sweeps: 12 bytes
-/// a nonzero of L, 40 bytes a row.
+/// The same, and w = D z + U z, which sparse::add_lower makes A z, A = L + D + U having D for a.diagonal [after
+/// Eisenstat 1981]: the backward sweep has U z in its sums, so that U is read once for both. Bit for bit what a product
+/// with A gives. Cost beside the sweeps, with add_lower: 12 bytes a nonzero of L, 44 bytes a row.
 template <class T, class S>
-void solve_dilu_form(const exec::Host& host, const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d,
-                     const T* r, T* z, T* w) {
+void solve_dilu_form(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, const T* r, T* z, T* w) {
   sparse::with_height(a.pattern.height, [&](auto h) {
     constexpr int H = decltype(h)::value;
     const sparse::PatternView& p = a.pattern;
@@ -74,7 +73,6 @@ void solve_dilu_form(const exec::Host& host, const SliceRunner& runner, const sp
                   sparse::for_lanes<H>(lanes, [&](Index q) { w[row + q] = sum[q] + a.diagonal[row + q] * z[row + q]; });
                 });
   });
-  sparse::add_lower(host, a, z, w);
 }
 
 /// (I + L) (D + U) x = x in place, with d = 1 / D: both sweeps in one team.

@@ -191,7 +191,6 @@ TEST(GpuNewton, MakesTheHostsGrid) {
   }
 }
 
-/// Over as many GPUs as there are, or ranks that share one; by kernels that reach one another where there are several.
 /// Over ranks as on one GPU.
 void expect_ones(const Bratu& bratu, NewtonOptions o, int ranks) {
   SCOPED_TRACE(o.jacobian + " " + o.linear.precond + " " + std::to_string(ranks));
@@ -222,6 +221,7 @@ void expect_ones(const Bratu& bratu, NewtonOptions o, int ranks) {
   EXPECT_LT(difference(x, one.x), 1e-7);
 }
 
+// Over as many GPUs as there are, or ranks that share one; by kernels that reach one another where there are several.
 TEST(GpuNewton, OverRanksStepsAreThoseOfOne) {
   KRILU_REQUIRE_GPU();
   for (const char* jacobian : {"own", "finite-differences", "matrix-free"})

@@ -119,28 +119,51 @@ TYPED_TEST(DiluTest, WithTheProductItIsTheSameBitsAsOneAfterTheOther) {
   }
 }
 
-/// y = 3 x, which no stored matrix knows of.
+/// 3 x: added by others to the product with what is stored, or, where that is another matrix's preconditioner's, all.
 template <class Space>
 class Thrice final : public sparse::Operator<Space, double> {
  public:
-  Thrice(Space space, Index rows) : space_(std::move(space)), rows_(rows) {}
+  Thrice(Space space, Index rows, const double* stored, bool known)
+      : space_(std::move(space)), rows_(rows), stored_(stored), known_(known) {}
   Index rows() const override { return rows_; }
+  const double* stored() const override { return stored_; }
   void apply(const double* x, double* y) const override {
+    if (known_) FAIL() << "what the sweeps know was computed again";
     space_.for_each(std::size_t(rows_), [=](Index i) { y[i] = 3 * x[i]; });
+  }
+  void start_others(const double* x) const override { x_ = x; }
+  void finish_others(double* y) const override {
+    space_.for_each(std::size_t(rows_), [x = x_, y](Index i) { y[i] += 3 * x[i]; });
   }
   void residual(const double*, const double*, double*) const override { FAIL(); }
 
  private:
   Space space_;
   Index rows_;
+  const double* stored_;
+  bool known_;
+  mutable const double* x_ = nullptr;
 };
+
+TYPED_TEST(DiluTest, WhatOthersAddComesToWhatTheSweepsKnow) {
+  const CsrMatrix a = grid(9, 7);
+  for (int threads : {1, 3}) {
+    const Factored<TypeParam> m("dilu", a, {.threads = threads});
+    const Thrice<TypeParam> and_thrice(m.space(), a.rows, m.stored(), true);
+    const auto [z, Az] = m.apply_with_product(random_values(63, 118), &and_thrice);
+    const std::vector<double> own = m.product(z);
+    for (std::size_t i = 0; i < z.size(); ++i) EXPECT_EQ(Az[i], own[i] + 3 * z[i]);
+  }
+}
 
 TYPED_TEST(DiluTest, AnotherOperatorIsAppliedItself) {
   const CsrMatrix a = grid(9, 7);
-  const Factored<TypeParam> m("dilu", a);
-  const Thrice<TypeParam> thrice(m.space(), a.rows);
-  const auto [z, Az] = m.apply_with_product(random_values(63, 118), &thrice);
-  for (std::size_t i = 0; i < z.size(); ++i) EXPECT_EQ(Az[i], 3 * z[i]);
+  const Factored<TypeParam> m("dilu", a), another("dilu", grid(9, 7, true));
+  for (const double* stored : {static_cast<const double*>(nullptr), another.stored()}) {
+    const Thrice<TypeParam> thrice(m.space(), a.rows, stored, false);
+    const auto [z, Az] = m.apply_with_product(random_values(63, 119), &thrice);
+    for (std::size_t i = 0; i < z.size(); ++i) EXPECT_EQ(Az[i], 3 * z[i]);
+  }
 }
 
 TYPED_TEST(DiluTest, NewValuesGiveAFreshFactor) { expect_fresh_factor<TypeParam>("dilu", "rcm", 111); }

@@ -57,6 +57,7 @@ class Factored {
     return split_.out(out);
   }
   const Space& space() const { return split_.space; }
+  const double* stored() const { return split_.matrix.diagonal.data(); }
   /// Row i holds M^-1 e_i.
   Dense inverse_columns() const {
     const auto n = std::size_t(split_.pattern->rows());

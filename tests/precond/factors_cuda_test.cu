@@ -33,7 +33,7 @@ class GpuFactored {
     precond_->apply(in.data(), out.data());
     return s_.out(out);
   }
-  const precond::Preconditioner<Cuda, double>& precond() const { return *precond_; }
+  precond::Preconditioner<Cuda, double>& precond() const { return *precond_; }
 
  private:
   SlicedOn& s_;
@@ -110,6 +110,69 @@ TEST(Factors, AreTheHostsInTheSameSequence) {
   const Cuda ex;
   expect_all_factors(ex, large_cases(), 704);
   for (const char* name : {"dic", "ic0"}) expect_factors(ex, name, {"grid", grid(200, 150, true)}, 705);
+}
+
+/// Products with a matrix, of which z = M^-1 r and A z together take a part from the sweeps in coloured blocks.
+template <class T>
+struct Pair {
+  std::vector<T> z, Az, product;  // together; and A z by itself
+};
+template <class T>
+Pair<T> pair_of(const SlicedOn& s, precond::Preconditioner<Cuda, T>& m, const sparse::Operator<Cuda, T>& A,
+                std::uint64_t seed) {
+  const auto n = std::size_t(s.there.rows);
+  const auto r = s.space.allocate<T>(n), z = s.space.allocate<T>(n), Az = s.space.allocate<T>(n),
+             product = s.space.allocate<T>(n);
+  const std::vector<double> values = random_values(n, seed);
+  const std::vector<T> in(values.begin(), values.end());
+  s.space.copy_in(r, in.data(), n);
+  m.apply(A, r.data(), z.data(), Az.data());
+  A.apply(z.data(), product.data());
+  return {to_host(s.space, z), to_host(s.space, Az), to_host(s.space, product)};
+}
+template <class T>
+double apart(const std::vector<T>& a, const std::vector<T>& b) {
+  double most = 0, size = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    most = std::max(most, std::abs(double(a[i]) - double(b[i])));
+    size = std::max(size, std::abs(double(b[i])));
+  }
+  return most / size;
+}
+
+TEST(FactorsSmall, ComeWithTheProductOfTheVeryMatrixThatIsAskedFor) {
+  KRILU_REQUIRE_GPU();
+  const Cuda ex;
+  using sparse::SplitOperator;
+  for (const CsrMatrix& a : {grid(40, 30), random_matrix({.rows = 900, .per_row = 6, .seed = 713})})
+    for (Rows rows : orders) {
+      SCOPED_TRACE(std::string("rows ") + to_string(rows));
+      SlicedOn s(ex, a, rows);
+      GpuFactored m("dilu", s, Strategy::level_set);
+      const SplitOperator<Cuda, double> own(ex, s.matrix);
+      const Pair<double> same = pair_of(s, m.precond(), own, 714);
+      EXPECT_LT(apart(same.Az, same.product), 1e-13);
+      // Of the same pattern, and another matrix.
+      CsrMatrix twice = a;
+      for (double& v : twice.values) v *= 2;
+      const SlicedOn t(ex, twice, rows);
+      const SplitOperator<Cuda, double> doubled(ex, t.matrix);
+      const Pair<double> other = pair_of(s, m.precond(), doubled, 714);
+      EXPECT_EQ(bits(other.Az), bits(other.product));
+
+      // Factors that stay in 16 bits while the matrix is raised to 32.
+      const auto half = std::make_shared<const sparse::RoundedMatrixOf<Cuda, Half>>(
+          sparse::rounded_matrix<Half>(ex, s.pattern, s.matrix.view(), {.storage = Format::fp16}));
+      const auto single = sparse::rounded_matrix<float>(ex, s.pattern, s.matrix.view(), {.storage = Format::fp32});
+      const auto rounded = m.precond().rounded({.storage = Format::fp16}, half);
+      ASSERT_NE(rounded, nullptr);
+      const SplitOperator<Cuda, float, Half> in_half(ex, half->matrix);
+      const SplitOperator<Cuda, float> in_single(ex, single);
+      const Pair<float> low = pair_of(s, *rounded, in_half, 715), raised = pair_of(s, *rounded, in_single, 715);
+      EXPECT_LT(apart(low.Az, low.product), 1e-5);
+      EXPECT_EQ(raised.Az, raised.product);
+      EXPECT_GT(apart(raised.Az, low.Az), 2e-5) << "the two matrices are too near each other to tell";
+    }
 }
 
 TEST(FactorsSmall, TheShiftGrowsTheDiagonalInItsOwnSign) {
