@@ -169,8 +169,9 @@ void check(bool through_host, int most_ranks = 3, const char* note = nullptr) {
     }
 }
 
-/// Every kernel by which ranks meet, in few iterations, for a sanitizer: what one GPU tells, two of them tell.
-void check_small(const char* matrix, const char* method, const char* precond, bool through_host = false) {
+/// Every kernel by which ranks meet, in few iterations, for a sanitizer: what one GPU tells, several of them tell.
+void check_small(const char* matrix, const char* method, const char* precond, bool through_host = false,
+                 int ranks = 2) {
   SCOPED_TRACE(std::string(matrix) + " " + method + " " + precond);
   const CsrMatrix a = generate(matrix);
   const auto b = random_vector(std::size_t(a.rows), 3, -1, 1);
@@ -182,8 +183,8 @@ void check_small(const char* matrix, const char* method, const char* precond, bo
   options.device = "cuda";
   std::vector<double> alone(b.size()), x(b.size());
   const Result one = solve(a, b, alone, options);
-  const auto results = solve_on_gpus(a, b, x, even(a.rows, 2), options, through_host);
-  EXPECT_EQ(results[0].history, results[1].history);
+  const auto results = solve_on_gpus(a, b, x, even(a.rows, ranks), options, through_host);
+  for (const Result& r : results) EXPECT_EQ(r.history, results[0].history);
   ASSERT_EQ(results[0].history.size(), one.history.size());
   for (std::size_t k = 0; k < one.history.size(); ++k)
     EXPECT_NEAR(results[0].history[k], one.history[k], 1e-9 * one.history[0]) << "iteration " << k;
@@ -194,6 +195,14 @@ TEST(GpuRanksSmall, FromKernelToKernel) {
   check_small("gen:convdiff2d:20x16", "bicgstab", "jacobi");  // a product in one launch
   check_small("gen:convdiff2d:20x16", "gmres", "jacobi");
   check_small("gen:poisson2d:20x16", "cg", "none");
+}
+
+TEST(GpuRanksSmall, ThreeFromKernelToKernel) {
+  KRILU_REQUIRE_GPU();
+  if (solver::cuda_devices() < 3) GTEST_SKIP() << "this machine has " << solver::cuda_devices() << " GPUs";
+  for (const char* method : {"bicgstab", "gmres", "fgmres"})
+    check_small("gen:convdiff2d:20x16", method, "jacobi", false, 3);
+  check_small("gen:poisson2d:20x16", "cg", "jacobi", false, 3);
 }
 
 TEST(GpuRanksSmall, BoundariesOfThreeThousandUnknowns) {
