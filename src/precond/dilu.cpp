@@ -39,12 +39,7 @@ void Dilu<Space, T>::apply(const T* r, T* z) {
 template <class Space, class T>
 void Dilu<Space, T>::apply(const sparse::Operator<Space, T>& A, const T* r, T* z, T* Az) {
   if (A.stored() != a_.diagonal) return DiluForm<Space, T>::apply(A, r, z, Az);
-  this->space_.enqueue([a = a_, runner = this->runner_, rd = this->rd_.data(), r, z, Az](const exec::Host&) {
-    triangular::solve_dilu_form(*runner, a, rd, r, z, Az);
-  });
-  A.start_others(z);
-  this->space_.enqueue([a = a_, z, Az](const exec::Host& host) { sparse::add_lower(host, a, z, Az); });
-  A.finish_others(Az);
+  solve_with_product(this->space_, this->runner_, a_, this->rd_.data(), A, r, z, Az);
 }
 
 template <class Space, class T>

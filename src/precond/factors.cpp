@@ -178,6 +178,13 @@ void RoundedForm<Space, S>::apply(const float* r, float* z) {
   });
 }
 
+template <class Space, class S>
+void RoundedForm<Space, S>::apply(const sparse::Operator<Space, float>& A, const float* r, float* z, float* Az) {
+  if (!shared_ || A.stored() != triangles_->matrix.diagonal.data())
+    return Preconditioner<Space, float>::apply(A, r, z, Az);
+  solve_with_product(space_, runner_, triangles_->matrix.view(), rd_.data(), A, r, z, Az);
+}
+
 #define KRILU_FORMS(SPACE)                  \
   template class DiluForm<SPACE, double>;   \
   template class RoundedForm<SPACE, float>; \

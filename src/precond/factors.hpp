@@ -9,7 +9,7 @@
 #include <string>
 
 #include "precond/preconditioner.hpp"
-#include "triangular/runner.hpp"
+#include "triangular/sweep.hpp"
 
 namespace krilu::precond {
 
@@ -20,6 +20,18 @@ struct Trouble {
 };
 /// Throws krilu::Error, or ZeroPivot, that names the caller's row; `name` is the preconditioner's.
 void require_no_trouble(const Trouble& trouble, const std::string& name, const std::function<Index(Index)>& caller_row);
+
+/// z = M^-1 r and Az = A z, M the DILU form of the very matrix that A has stored (triangular/sweep.hpp): halos travel
+/// while L is read.
+template <class Space, class T, class S>
+void solve_with_product(const Space& space, const std::shared_ptr<triangular::SliceRunner>& runner,
+                        const sparse::SplitView<T, S>& a, const T* rd, const sparse::Operator<Space, T>& A, const T* r,
+                        T* z, T* Az) {
+  space.enqueue([=](const exec::Host&) { triangular::solve_dilu_form(*runner, a, rd, r, z, Az); });
+  A.start_others(z);
+  space.enqueue([=](const exec::Host& host) { sparse::add_lower(host, a, z, Az); });
+  A.finish_others(Az);
+}
 
 /// Base of DILU and ILU(0): pattern, runner, rd, and the report of a row that cannot be factored.
 template <class Space, class T>
@@ -70,8 +82,8 @@ class RoundedForm final : public Preconditioner<Space, float> {
         rd_(std::move(rd)),
         shared_(shared) {}
   void factor(const Values<Space, float>&, double) override {}
-  using Preconditioner<Space, float>::apply;
   void apply(const float* r, float* z) override;
+  void apply(const sparse::Operator<Space, float>& A, const float* r, float* z, float* Az) override;
   std::optional<triangular::Report> triangular() const override { return runner_->report(); }
   std::size_t bytes() const override {
     return (shared_ && triangles_.use_count() > 1 ? 0 : triangles_->matrix.bytes()) + rd_.bytes();

@@ -149,7 +149,7 @@ TYPED_TEST(DiluTest, WhatOthersAddComesToWhatTheSweepsKnow) {
   const CsrMatrix a = grid(9, 7);
   for (int threads : {1, 3}) {
     const Factored<TypeParam> m("dilu", a, {.threads = threads});
-    const Thrice<TypeParam> and_thrice(m.space(), a.rows, m.stored(), true);
+    const Thrice<TypeParam> and_thrice(m.split().space, a.rows, m.split().matrix.diagonal.data(), true);
     const auto [z, Az] = m.apply_with_product(random_values(63, 118), &and_thrice);
     const std::vector<double> own = m.product(z);
     for (std::size_t i = 0; i < z.size(); ++i) EXPECT_EQ(Az[i], own[i] + 3 * z[i]);
@@ -159,11 +159,46 @@ TYPED_TEST(DiluTest, WhatOthersAddComesToWhatTheSweepsKnow) {
 TYPED_TEST(DiluTest, AnotherOperatorIsAppliedItself) {
   const CsrMatrix a = grid(9, 7);
   const Factored<TypeParam> m("dilu", a), another("dilu", grid(9, 7, true));
-  for (const double* stored : {static_cast<const double*>(nullptr), another.stored()}) {
-    const Thrice<TypeParam> thrice(m.space(), a.rows, stored, false);
+  const double *const none = nullptr, *const of_another = another.split().matrix.diagonal.data();
+  for (const double* stored : {none, of_another}) {
+    const Thrice<TypeParam> thrice(m.split().space, a.rows, stored, false);
     const auto [z, Az] = m.apply_with_product(random_values(63, 119), &thrice);
     for (std::size_t i = 0; i < z.size(); ++i) EXPECT_EQ(Az[i], 3 * z[i]);
   }
+}
+
+/// z = M^-1 r with A z, and A z by itself.
+template <class Space>
+std::vector<float> expect_its_product(const Space& space, precond::Preconditioner<Space, float>& m,
+                                      const sparse::Operator<Space, float>& A, const std::vector<float>& r) {
+  const auto in = space.template allocate<float>(r.size()), z = space.template allocate<float>(r.size()),
+             Az = space.template allocate<float>(r.size()), product = space.template allocate<float>(r.size());
+  space.copy_in(in, r.data(), r.size());
+  m.apply(A, in.data(), z.data(), Az.data());
+  A.apply(z.data(), product.data());
+  std::vector<float> got(r.size()), expected(r.size());
+  space.copy_out(got.data(), Az, r.size());
+  space.copy_out(expected.data(), product, r.size());
+  EXPECT_EQ(got, expected);
+  return got;
+}
+
+TYPED_TEST(DiluTest, RoundedItComesWithTheProductOfTheVeryMatrixThatIsAskedFor) {
+  const CsrMatrix a = random_matrix({.rows = 900, .per_row = 5, .seed = 120});
+  const Factored<TypeParam> m("dilu", a, {.threads = 2});
+  const SplitOn<TypeParam>& s = m.split();
+  const auto half = std::make_shared<const sparse::RoundedMatrixOf<TypeParam, Half>>(
+      sparse::rounded_matrix<Half>(s.space, s.pattern, s.matrix.view(), {.storage = Format::fp16}, nullptr));
+  const auto single =
+      sparse::rounded_matrix<float>(s.space, s.pattern, s.matrix.view(), {.storage = Format::fp32}, nullptr);
+  const auto rounded = m.precond().rounded({.storage = Format::fp16}, half);
+  const std::vector<double> values = random_values(900, 121);
+  const std::vector<float> r(values.begin(), values.end());
+  const sparse::SplitOperator<TypeParam, float, Half> in_half(s.space, half->matrix);
+  const sparse::SplitOperator<TypeParam, float> in_single(s.space, single);
+  const auto low = expect_its_product(s.space, *rounded, in_half, r);
+  const auto raised = expect_its_product(s.space, *rounded, in_single, r);
+  EXPECT_NE(low, raised) << "the two matrices are too near each other to tell";
 }
 
 TYPED_TEST(DiluTest, NewValuesGiveAFreshFactor) { expect_fresh_factor<TypeParam>("dilu", "rcm", 111); }

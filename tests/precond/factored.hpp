@@ -56,8 +56,7 @@ class Factored {
     sparse::SplitOperator<Space, double>(split_.space, split_.matrix).apply(in.data(), out.data());
     return split_.out(out);
   }
-  const Space& space() const { return split_.space; }
-  const double* stored() const { return split_.matrix.diagonal.data(); }
+  const SplitOn<Space>& split() const { return split_; }
   /// Row i holds M^-1 e_i.
   Dense inverse_columns() const {
     const auto n = std::size_t(split_.pattern->rows());
