@@ -58,7 +58,8 @@ class kriluSolver : public lduMatrix::solver {
   solverPerformance solve(scalarField& psi, const scalarField& source, const direction cmpt = 0) const override;
 
  private:
-  kriluPlan& plan(const kriluChoice& choice) const;
+  kriluPlan& find(const kriluChoice& choice) const;
+  void lay_out(kriluPlan& plan) const;
   std::unique_ptr<krilu::Solver> make(const krilu::Options& options, const kriluPlan& plan) const;
   void prepare(kriluPlan& plan, std::int64_t version, const kriluChoice& choice) const;
   bool anywhere(bool here) const;
@@ -91,16 +92,18 @@ std::unique_ptr<krilu::Solver> kriluSolver::make(const krilu::Options& options, 
   return nullptr;
 }
 
-kriluPlan& kriluSolver::plan(const kriluChoice& choice) const {
+kriluPlan& kriluSolver::find(const kriluChoice& choice) const {
   const lduMesh& mesh = matrix_.mesh();
-  kriluPlan& p = mesh.hasDb() ? kriluPlans::New(mesh).find(mesh, choice.key()) : own_;
-  if (!p.rows) {
-    p.rows = std::make_shared<kriluRows>(mesh.lduAddr());
-    const bool coupled = anywhere(kriluHasInterfaces(mesh));
-    if (coupled || (UPstream::parRun() && UPstream::nProcs(mesh.comm()) > 1))
-      p.coupling = std::make_shared<kriluCoupling>(mesh);
-  }
-  return p;
+  return mesh.hasDb() ? kriluPlans::New(mesh).find(mesh, choice.key()) : own_;
+}
+
+/// What of the mesh alone is in a plan.
+void kriluSolver::lay_out(kriluPlan& p) const {
+  const lduMesh& mesh = matrix_.mesh();
+  p.rows = std::make_shared<kriluRows>(mesh.lduAddr());
+  const bool coupled = anywhere(kriluHasInterfaces(mesh));
+  if (coupled || (UPstream::parRun() && UPstream::nProcs(mesh.comm()) > 1))
+    p.coupling = std::make_shared<kriluCoupling>(mesh);
 }
 
 /// Brings this set of values to the solver, with an analysis where there was none yet.
@@ -155,7 +158,13 @@ solverPerformance kriluSolver::solve(scalarField& psi, const scalarField& source
   krilu::Seconds seconds;
   try {
     const QuietFloats quiet;
-    kriluPlan& p = plan(choice);
+    kriluPlan& p = find(choice);
+    double laying_out = 0;
+    if (!p.rows) {
+      const Stopwatch watch;
+      lay_out(p);
+      laying_out = watch.seconds();
+    }
     if (p.coupling) p.coupling->attach(matrix_, interfaceBouCoeffs_, interfaces_, cmpt);
     const std::int64_t version = p.rows->fill(matrix_);
     if (choice.dump) kriluDump(matrix_, p.coupling != nullptr, fieldName_, psi, source, p.rows->view());
@@ -219,6 +228,7 @@ solverPerformance kriluSolver::solve(scalarField& psi, const scalarField& source
     }
     if (p.solver->counts().analyses == before.analyses) seconds.analyse = 0;
     if (p.solver->counts().factorisations == before.factorisations) seconds.factor = 0;
+    seconds.analyse += laying_out;
   } catch (const std::exception& e) {
     FatalErrorInFunction << "krilu: " << fieldName_ << ": " << kriluInFoamWords(e.what()).c_str() << exit(FatalError);
   }

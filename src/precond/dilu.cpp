@@ -1,33 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// DILU's application; dilu_factor.cpp has its construction.
 #include "precond/dilu.hpp"
 
 #include "exec/emulated.hpp"
-#include "precond/row_walk.hpp"
 #include "triangular/sweep.hpp"
 
 namespace krilu::precond {
-
-template <class Space, class T>
-void Dilu<Space, T>::factor(const Values<Space, T>& a, double shift) {
-  a_ = a.stored.view();
-  this->forget_trouble();
-  this->space_.enqueue([a = a_, shift, runner = this->runner_, partner = this->partner(), rd = this->rd_.data(),
-                        trouble = this->trouble_.data(), symmetric = this->symmetric_](const exec::Host&) {
-    runner->ascending([&](Index slice) {
-      const Index first = a.pattern.slice_row[slice], lanes = a.pattern.slice_row[slice + 1] - first;
-      for (Index q = 0; q < lanes; ++q) {
-        T e = shifted_diagonal(a, slice, q, shift);
-        for_row_entries(a.pattern, a.pattern.lower, slice, q, [&](Offset k) {
-          const T mirror = partner[k] >= 0 ? a.upper[partner[k]] : T(0);
-          if (symmetric && mirror != a.lower[k]) note_row(trouble->asymmetric, first + q);
-          e -= a.lower[k] * rd[a.pattern.lower.column[k]] * mirror;
-        });
-        rd[first + q] = reciprocal_pivot(e, first + q, trouble->zero_pivot);
-      }
-    });
-  });
-  this->require_no_trouble();
-}
 
 template <class Space, class T>
 void Dilu<Space, T>::apply(const T* r, T* z) {

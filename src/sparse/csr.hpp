@@ -48,13 +48,15 @@ double least_dominance(const CsrView& a, Index looked_at);
 /// Largest |i - j| over the stored entries.
 Index bandwidth(const CsrView& a);
 
-/// A hash of the pattern: a sum of scrambled entries, which any space may form in any order.
+/// A hash of the pattern: the sum of the scrambled columns, by their positions, and of the scrambled ends of rows,
+/// which any space may form in any order. In two plain loops, for vectors.
 std::uint64_t pattern_hash(const exec::Host& host, const CsrView& a);
-KRILU_INLINE std::uint64_t scrambled(Index row, Index column) {
-  std::uint64_t z = (std::uint64_t(std::uint32_t(row)) << 32 | std::uint32_t(column)) + 0x9e3779b97f4a7c15u;
+KRILU_INLINE std::uint64_t scrambled(Index position, Index value) {
+  std::uint64_t z = (std::uint64_t(std::uint32_t(position)) << 32 | std::uint32_t(value)) + 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 29)) * 0xbf58476d1ce4e5b9u;
   return z ^ (z >> 32);
 }
+KRILU_INLINE std::uint64_t scrambled_end(Index row, Offset end) { return scrambled(~row, end); }
 KRILU_INLINE std::uint64_t pattern_hash_of(Index rows, std::uint64_t sum) {
   return std::uint64_t(rows) * 0x9e3779b97f4a7c15u + sum;
 }

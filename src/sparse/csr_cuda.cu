@@ -48,9 +48,10 @@ __global__ void look(CsrView a, Found* found) {
   unsigned long long hash = 0;
   if (i < a.rows && !found->offsets_bad && !found->columns_bad) {
     bool have = false, zero = false, finite = true;
+    hash = scrambled_end(i, a.offsets[i + 1]);
     for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
       const Index j = a.columns[k];
-      hash += scrambled(i, j);
+      hash += scrambled(k, j);
       const double v = a.values ? a.values[k] : 0;
       finite = finite && isfinite(v);
       if (j == i) {
