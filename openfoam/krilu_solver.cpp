@@ -153,6 +153,7 @@ solverPerformance kriluSolver::solve(scalarField& psi, const scalarField& source
   const scalar initial = gSumMag(r, comm);
   performance.initialResidual() = performance.finalResidual() = initial / factor;
   if (lduMatrix::debug >= 2) Info << "   Normalisation factor = " << factor << endl;
+  const scalar looking = whole.seconds();
   if (minIter_ <= 0 && performance.checkConvergence(tolerance_, relTol_)) return performance;
 
   krilu::Seconds seconds;
@@ -234,8 +235,9 @@ solverPerformance kriluSolver::solve(scalarField& psi, const scalarField& source
   }
   setFinalResidual(psi, source, cmpt);
   if (debug)
-    Info << "krilu: " << fieldName_ << ": " << whole.seconds() << " s, of which analysis " << seconds.analyse
-         << ", factorisation " << seconds.factor << ", iterations " << seconds.solve << endl;
+    Info << "krilu: " << fieldName_ << ": " << whole.seconds() << " s, of which first residual " << looking
+         << ", analysis " << seconds.analyse << ", factorisation " << seconds.factor << ", iterations " << seconds.solve
+         << endl;
   return performance;
 }
 
