@@ -67,8 +67,8 @@ class DistributedSolver {
  public:
   /// Collective, as every call is. The options are those of krilu::Solver, the same on all ranks but for threads and
   /// the GPU's number: give each rank of a machine a GPU of its own, since `auto` is the first one everywhere. `ras`
-  /// reaches into the rows of neighbouring ranks, on the host and in double; every other preconditioner is made of a
-  /// rank's own block, and so depends on the number of ranks. `auto` climbs no ladder here. Throws krilu::Error as
+  /// reaches into the rows of neighbouring ranks; every other preconditioner is made of a rank's own block, and so
+  /// depends on the number of ranks. `auto` climbs no ladder here. Throws krilu::Error as
   /// krilu::Solver does, on all ranks at once; rows in its sentences are the rank's own.
   DistributedSolver(Options options, std::shared_ptr<Communicator> ranks);
   ~DistributedSolver();

@@ -12,7 +12,7 @@
 #include <memory>
 #include <span>
 
-#include "krilu/types.hpp"
+#include "krilu/matrix.hpp"
 
 namespace krilu {
 
@@ -44,6 +44,16 @@ class Coupling {
   virtual void finish(double* y) = 0;
 };
 
+/// Rows of other ranks beside a rank's own: what restricted additive Schwarz reaches into.
+class RowsBeside {
+ public:
+  virtual ~RowsBeside() = default;
+  /// The rank's own block and, behind its rows and its columns, those beside. One pattern; values as they are now.
+  virtual CsrView matrix() const = 0;
+  /// Of vectors over the rows of matrix(): it adds to their entries at the rows beside what the owners of those have.
+  virtual std::shared_ptr<Coupling> coupling() = 0;
+};
+
 /// One rank's place among the others. Without ranks a solver is alone.
 struct Team {
   /// z = M^-1 r, this rank's rows of both in host memory; it may ask the other ranks for theirs.
@@ -54,6 +64,8 @@ struct Team {
   std::shared_ptr<Coupling> coupling = nullptr;
   /// In place of the one that options name, on all ranks or on none; on the host, in double.
   Preconditioner preconditioner = nullptr;
+  /// Of all ranks, or of none. For `ras`, which without it stays within a rank's own block.
+  std::shared_ptr<RowsBeside> beside = nullptr;
 };
 
 }  // namespace krilu

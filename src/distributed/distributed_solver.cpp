@@ -57,18 +57,10 @@ struct DistributedSolver::Body {
   CsrMatrix block;  // pattern for new values
   std::optional<Solver> solver;
   RankCost cost;
-  std::string note;
+  std::shared_ptr<distributed::Overlap> overlap;  // for ras
 
-  // ras: the preconditioner of this rank's rows and those within the overlap.
-  std::optional<distributed::Overlap> overlap;
-  CsrMatrix extended_matrix;
-  std::optional<Solver> extended;
-  std::vector<double> r, z;
-
-  int overlap_depth();
+  int overlap_depth() const;
   distributed::ExchangeCost exchanged() const;
-  void make_extended(const RowsView& a, int depth);
-  void apply_extended(std::span<const double> r_own, std::span<double> z_own);
 };
 
 DistributedSolver::DistributedSolver(Options options, std::shared_ptr<Communicator> ranks)
@@ -86,18 +78,10 @@ DistributedSolver::~DistributedSolver() = default;
 DistributedSolver::DistributedSolver(DistributedSolver&&) noexcept = default;
 DistributedSolver& DistributedSolver::operator=(DistributedSolver&&) noexcept = default;
 
-/// Layers of other ranks' rows that the preconditioner reaches into. Collective: the same on all ranks.
-int DistributedSolver::Body::overlap_depth() {
-  note.clear();
+/// Layers of other ranks' rows that the preconditioner reaches into.
+int DistributedSolver::Body::overlap_depth() const {
   if (ranks->size() == 1 || precond::kind_of(options.precond) != "ras") return 0;
-  const int depth = precond::parse_spec(options.precond).overlap;
-  const bool mixed = options.solver == "gmres-ir" || (options.precision != "auto" && options.precision != "fp64");
-  double on_gpu = options.device.starts_with("cuda") ||
-                  (options.device == "auto" && !solver::wants_host(options) && solver::cuda_devices() > 0);
-  ranks->sum({&on_gpu, 1});
-  if (depth == 0 || (!mixed && on_gpu == 0)) return depth;
-  note = fmt::format("{}: without overlap between ranks, which needs double precision on the host", options.precond);
-  return 0;
+  return precond::parse_spec(options.precond).overlap;
 }
 
 /// Halo and overlap.
@@ -111,42 +95,15 @@ distributed::ExchangeCost DistributedSolver::Body::exchanged() const {
   return both;
 }
 
-void DistributedSolver::Body::make_extended(const RowsView& a, int depth) {
-  overlap.emplace(ranks, a, halo->ranges(), depth);
-  extended_matrix = overlap->take_matrix();
-  Options own = options;
-  own.device = "host";
-  own.solver = "bicgstab";  // only its preconditioner is applied
-  own.precision = "auto";
-  together(*ranks, [&] {
-    extended.emplace(own);
-    extended->setup(extended_matrix);
-    r.assign(std::size_t(extended_matrix.rows), 0);
-    z = r;
-  });
-}
-
-/// Of what the extended solve says a rank keeps its own rows: what others own stays theirs.
-void DistributedSolver::Body::apply_extended(std::span<const double> r_own, std::span<double> z_own) {
-  overlap->start(r_own.data());
-  std::copy(r_own.begin(), r_own.end(), r.begin());
-  std::copy_n(overlap->finish(), overlap->beside(), r.begin() + std::ptrdiff_t(r_own.size()));
-  extended->apply(r, z);
-  std::copy_n(z.begin(), z_own.size(), z_own.begin());
-}
-
 void DistributedSolver::setup(const RowsView& a) {
   Body& s = *body_;
   s.solver.reset();
   s.overlap.reset();
-  s.extended.reset();
   s.halo = std::make_shared<distributed::Halo>(s.ranks, a, s.host);
   s.block = s.halo->take_block();
   Team team{s.clocked, s.halo, {}};
-  if (const int depth = s.overlap_depth(); depth > 0) {
-    s.make_extended(a, depth);
-    team.preconditioner = [&s](std::span<const double> r, std::span<double> z) { s.apply_extended(r, z); };
-  }
+  if (const int depth = s.overlap_depth(); depth > 0)
+    team.beside = s.overlap = std::make_shared<distributed::Overlap>(s.ranks, a, s.halo->ranges(), depth);
   s.solver.emplace(s.options, std::move(team));
   s.solver->setup(s.block);
   s.cost = {};
@@ -160,10 +117,7 @@ void DistributedSolver::factor(const RowsView& a) {
   Body& s = *body_;
   if (!s.solver) throw Error("factor comes after setup");
   s.halo->refresh(a, s.block.values.data());
-  if (s.overlap) {
-    s.overlap->refresh(a, s.extended_matrix.values.data());
-    together(*s.ranks, [&] { s.extended->factor(s.extended_matrix); });
-  }
+  if (s.overlap) s.overlap->refresh(a);
   s.solver->factor(s.block);
 }
 
@@ -175,7 +129,6 @@ Result DistributedSolver::solve(std::span<const double> b, std::span<double> x, 
   Result r = s.solver->solve(b, x, monitor);
   const distributed::ExchangeCost now = s.exchanged();
   s.cost.device = r.device;
-  if (!s.note.empty()) r.notes.insert(r.notes.begin(), s.note);
   s.cost.seconds += r.seconds.solve;
   s.cost.seconds_in_sums += s.clocked->seconds() - sums;
   s.cost.seconds_in_exchanges += now.seconds_waited - before.seconds_waited;

@@ -50,6 +50,16 @@ ExchangePlan plan_exchange(Communicator& c, const RowRanges& ranges, std::vector
   return p;
 }
 
+sparse::HaloPlan halo_plan(const ExchangePlan& e) {
+  sparse::HaloPlan plan;
+  for (std::size_t n = 0; n < e.neighbours.size(); ++n)
+    plan.neighbours.push_back({e.neighbours[n], e.send_offsets[n], e.send_offsets[n + 1] - e.send_offsets[n],
+                               e.slot_offsets[n], e.slot_offsets[n + 1] - e.slot_offsets[n], e.remote_slots[n]});
+  plan.send_rows.assign(e.send_rows.begin(), e.send_rows.end());
+  plan.slots = e.slots();
+  return plan;
+}
+
 Exchange::Exchange(std::shared_ptr<Communicator> c, const ExchangePlan& plan, std::vector<Index> places)
     : communicator_(std::move(c)),
       places_(places.empty() ? plan.send_rows : std::move(places)),

@@ -10,6 +10,7 @@
 
 #include "distributed/ranges.hpp"
 #include "krilu/communicator.hpp"
+#include "sparse/halo_plan.hpp"
 
 namespace krilu::distributed {
 
@@ -29,6 +30,9 @@ struct ExchangePlan {
 /// Collective. `needed`: rows of other ranks, ascending and each once. Throws krilu::Error on all ranks where a needed
 /// row is nobody's.
 ExchangePlan plan_exchange(Communicator& c, const RowRanges& ranges, std::vector<std::int64_t> needed);
+
+/// Neighbours, what is sent and slots; B is left empty.
+sparse::HaloPlan halo_plan(const ExchangePlan& e);
 
 /// What an exchange has cost so far on this rank.
 struct ExchangeCost {

@@ -162,13 +162,7 @@ bool Halo::find_symmetry(const RowsView& a) const {
 }
 
 sparse::HaloPlan Halo::plan() const {
-  const ExchangePlan& e = plan_.exchange;
-  sparse::HaloPlan plan;
-  for (std::size_t n = 0; n < e.neighbours.size(); ++n)
-    plan.neighbours.push_back({e.neighbours[n], e.send_offsets[n], e.send_offsets[n + 1] - e.send_offsets[n],
-                               e.slot_offsets[n], e.slot_offsets[n + 1] - e.slot_offsets[n], e.remote_slots[n]});
-  plan.send_rows.assign(e.send_rows.begin(), e.send_rows.end());
-  plan.slots = e.slots();
+  sparse::HaloPlan plan = halo_plan(plan_.exchange);
   plan.rows.assign(plan_.rows.begin(), plan_.rows.end());
   plan.offsets = plan_.offsets;
   plan.columns = plan_.columns;

@@ -97,6 +97,33 @@ std::vector<std::int64_t> ask_for_neighbours(Communicator& c, const RowsView& a,
 
 }  // namespace
 
+Overlap::Boundary::Boundary(std::shared_ptr<Communicator> c, const ExchangePlan& exchange, Index own)
+    : plan_(halo_plan(exchange)) {
+  // The rows beside stand behind all that are sent, and have an entry of 1 each.
+  Buffer<Index>& rows = plan_.rows;
+  rows.assign(exchange.send_rows.begin(), exchange.send_rows.end());
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  std::vector<Index> places;
+  for (const Index i : exchange.send_rows)
+    places.push_back(Index(std::lower_bound(rows.begin(), rows.end(), i) - rows.begin()));
+  plan_.offsets.assign(rows.size() + 1, 0);
+  for (Index slot = 0; slot < plan_.slots; ++slot) {
+    rows.push_back(own + slot);
+    plan_.columns.push_back(slot);
+    plan_.values.push_back(1);
+    plan_.offsets.push_back(slot + 1);
+  }
+  exchange_ = Exchange(std::move(c), exchange, std::move(places));
+}
+
+void Overlap::Boundary::finish(double* y) {
+  const double* const x = exchange_.finish();
+  const auto slots = std::size_t(plan_.slots), sent = plan_.rows.size() - slots;
+  std::fill_n(y, sent, 0.0);
+  std::copy_n(x, slots, y + sent);
+}
+
 Overlap::Overlap(std::shared_ptr<Communicator> comm, const RowsView& a, const RowRanges& ranges, int depth)
     : communicator_(std::move(comm)), own_(a.count) {
   Communicator& c = *communicator_;
@@ -130,7 +157,7 @@ Overlap::Overlap(std::shared_ptr<Communicator> comm, const RowsView& a, const Ro
       throw Error("its rows and those beside are 2^31 or more: use more ranks or less overlap");
   });
   plan_ = plan_exchange(c, ranges, std::move(beside));
-  exchange_ = Exchange(communicator_, plan_);
+  boundary_ = together(c, [&] { return std::make_shared<Boundary>(communicator_, plan_, own_); });
 
   // Lengths and columns of the rows beside.
   const std::size_t neighbours = plan_.neighbours.size();
@@ -192,11 +219,12 @@ Overlap::Overlap(std::shared_ptr<Communicator> comm, const RowsView& a, const Ro
     }
     matrix_.values.resize(matrix_.columns.size());
   });
-  refresh(a, matrix_.values.data());
+  refresh(a);
 }
 
-void Overlap::refresh(const RowsView& a, double* values) {
+void Overlap::refresh(const RowsView& a) {
   Communicator& c = *communicator_;
+  double* const values = matrix_.values.data();
   Buffer<double> out, in(place_of_received_.size());
   std::vector<Communicator::Sent> sends;
   std::vector<Communicator::Received> receives;

@@ -37,7 +37,7 @@ class CoreOn final : public Core {
  public:
   CoreOn(const Equations& equations, const NewtonOptions& options, std::shared_ptr<Communicator> ranks)
       : options_(options),
-        part_(equations, std::move(ranks), options.linear.threads),
+        part_(equations, std::move(ranks), options.linear),
         solver_(analysed(part_, options.linear)),
         engine_(dynamic_cast<solver::EngineIn<Space>&>(solver::Inside::engine(solver_))),
         ex_(engine_.space()),
@@ -70,9 +70,9 @@ class CoreOn final : public Core {
 
   NewtonResult solve(std::span<double> x, double rtol, double atol, const Progress& progress) override;
   std::size_t bytes() const override {
-    return part_.bytes() + sums_.bytes() + outside_here_.size() * sizeof(double) + solver_.bytes() + f_.bytes() +
-           x_.bytes() + F_.bytes() + d_.bytes() + x_next_.bytes() + F_next_.bytes() + inside_.bytes() +
-           outside_.bytes() + block_values_.bytes() + outside_values_.bytes();
+    return part_.bytes() + sums_.bytes() + (outside_here_.size() + values_here_.size()) * sizeof(double) +
+           solver_.bytes() + f_.bytes() + x_.bytes() + F_.bytes() + d_.bytes() + x_next_.bytes() + F_next_.bytes() +
+           inside_.bytes() + outside_.bytes() + block_values_.bytes() + outside_values_.bytes();
   }
 
   // Parts of solve(): public because nvcc takes kernels in public members only.
@@ -144,9 +144,14 @@ class CoreOn final : public Core {
       outside_here_.resize(outside_values_.size());
       ex_.copy_out(outside_here_.data(), outside_values_, outside_here_.size());
     }
+    if (part_.overlaps()) {
+      values_here_.resize(f_.values().size());
+      ex_.copy_out(values_here_.data(), f_.values(), values_here_.size());
+    }
     ex_.synchronise();
     seconds_.jacobian += timer.seconds();
     const solver::Timer factoring;
+    if (part_.overlaps()) part_.take_overlap(values_here_.data());
     agreed([&] {
       if (!part_.alone()) part_.halo().take_outside(outside_here_);
       engine_.factor_there(part_.block(), part_.alone() ? f_.values() : block_values_);
@@ -167,7 +172,7 @@ class CoreOn final : public Core {
   exec::Array<double> x_, F_, d_, x_next_, F_next_, sums_;
   exec::Array<Offset> inside_, outside_;  // over ranks: entries of the block and outside of it, among all
   exec::Array<double> block_values_, outside_values_;
-  std::vector<double> outside_here_;
+  std::vector<double> outside_here_, values_here_;
   std::string jacobian_;
   bool matrix_is_own_ = false;
   NewtonSeconds seconds_;

@@ -6,6 +6,8 @@
 
 #include "base/together.hpp"
 #include "krilu/error.hpp"
+#include "precond/registry.hpp"
+#include "precond/spec.hpp"
 #include "sparse/csr.hpp"
 
 namespace krilu::newton {
@@ -23,7 +25,7 @@ CsrMatrix checked_pattern(const Equations& equations) {
 
 }  // namespace
 
-Part::Part(const Equations& equations, std::shared_ptr<Communicator> ranks, int threads)
+Part::Part(const Equations& equations, std::shared_ptr<Communicator> ranks, const Options& linear)
     : ranks_(ranks && ranks->size() > 1 ? std::move(ranks) : nullptr), first_(equations.first()) {
   if (!ranks_) {
     if (equations.count() != equations.rows())
@@ -41,11 +43,11 @@ Part::Part(const Equations& equations, std::shared_ptr<Communicator> ranks, int 
   CsrMatrix pattern;
   together(*ranks_, [&] { pattern = checked_pattern(equations); });
   entries_ = pattern.nnz();
-  divide(pattern, equations.rows(), threads);
+  divide(pattern, equations.rows(), linear);
 }
 
-void Part::divide(const CsrMatrix& pattern, std::int64_t all, int threads) {
-  const exec::Host host(threads);
+void Part::divide(const CsrMatrix& pattern, std::int64_t all, const Options& linear) {
+  const exec::Host host(linear.threads);
   RowsMatrix rows;
   together(*ranks_, [&] {
     rows = {
@@ -54,6 +56,11 @@ void Part::divide(const CsrMatrix& pattern, std::int64_t all, int threads) {
     rows.values.assign(pattern.columns.size(), 0.0);
   });
   halo_ = std::make_shared<distributed::Halo>(ranks_, rows, host);
+  if (precond::kind_of(linear.precond) == "ras")
+    if (const int depth = precond::parse_spec(linear.precond).overlap; depth > 0) {
+      overlap_ = std::make_shared<distributed::Overlap>(ranks_, rows, halo_->ranges(), depth);
+      offsets_ = pattern.offsets;
+    }
   rows = {};
   block_ = halo_->take_block();
   block_.values = {};
@@ -65,6 +72,11 @@ void Part::divide(const CsrMatrix& pattern, std::int64_t all, int threads) {
       (j >= 0 && j < block_.rows ? inside_ : outside_).push_back(Offset(k));
     }
   });
+}
+
+void Part::take_overlap(const double* values) {
+  const auto count = Index(offsets_.size()) - 1;
+  overlap_->refresh({.first = first_, .count = count, .offsets = offsets_.data(), .values = values});
 }
 
 CsrMatrix Part::pattern_seen(const Equations& equations) const {

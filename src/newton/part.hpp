@@ -7,21 +7,23 @@
 #include <memory>
 
 #include "distributed/halo.hpp"
+#include "distributed/overlap.hpp"
 #include "distributed/window.hpp"
 #include "krilu/communicator.hpp"
 #include "krilu/equations.hpp"
+#include "krilu/solver.hpp"
 
 namespace krilu::newton {
 
 class Part {
  public:
   /// Collective. No ranks, or one: alone. Throws krilu::Error on all ranks where the equations' pattern is none.
-  Part(const Equations& equations, std::shared_ptr<Communicator> ranks, int threads);
+  Part(const Equations& equations, std::shared_ptr<Communicator> ranks, const Options& linear);
 
   bool alone() const { return !halo_; }
   Ranks* ranks() const { return ranks_.get(); }
   /// For the solver of the linear systems.
-  Team team() const { return alone() ? Team{} : Team{ranks_, halo_, {}}; }
+  Team team() const { return alone() ? Team{} : Team{ranks_, halo_, {}, overlap_}; }
   Index first() const { return first_; }
   Index rows() const { return block_.rows; }
   /// Entries of the Jacobian, as the equations' pattern has them.
@@ -35,8 +37,14 @@ class Part {
   const Buffer<Offset>& outside() const { return outside_; }
   /// Lets both go.
   void forget_entries() { inside_ = outside_ = {}; }
-  /// Without what the halo and the window hold, which is theirs to send.
-  std::size_t bytes() const { return block_.bytes() + (inside_.size() + outside_.size()) * sizeof(Offset); }
+  /// Whether the preconditioner reaches into rows of other ranks: then it is told of new values.
+  bool overlaps() const { return overlap_ != nullptr; }
+  /// Collective. The Jacobian's, as the equations' pattern has them.
+  void take_overlap(const double* values);
+  /// Without what the halo, the window and the overlap hold, which is theirs to send.
+  std::size_t bytes() const {
+    return block_.bytes() + (inside_.size() + outside_.size() + offsets_.size()) * sizeof(Offset);
+  }
   distributed::Halo& halo() const { return *halo_; }
   const std::shared_ptr<distributed::Window>& window() const { return window_; }
 
@@ -47,11 +55,13 @@ class Part {
   CsrMatrix pattern_seen(const Equations& equations) const;
 
  private:
-  void divide(const CsrMatrix& pattern, std::int64_t all, int threads);
+  void divide(const CsrMatrix& pattern, std::int64_t all, const Options& linear);
 
   std::shared_ptr<Communicator> ranks_;
   std::shared_ptr<distributed::Halo> halo_;
   std::shared_ptr<distributed::Window> window_;
+  std::shared_ptr<distributed::Overlap> overlap_;
+  Buffer<Offset> offsets_;  // of the equations' pattern, where there is an overlap
   CsrMatrix block_;
   Buffer<Offset> inside_, outside_;
   Index first_ = 0;

@@ -59,6 +59,8 @@ class Preconditioner {
       const sparse::Rounding&, [[maybe_unused]] const std::shared_ptr<const sparse::RoundedMatrix>& a) const {
     return nullptr;
   }
+  /// Whether z depends on r of other ranks, so that what scales r has to be the same on all.
+  virtual bool reaches_other_ranks() const { return false; }
   virtual std::size_t bytes() const = 0;
   /// What was chosen or found, for people; empty where there is nothing to say.
   virtual std::string description() const { return {}; }

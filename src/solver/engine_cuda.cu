@@ -282,6 +282,26 @@ void DeviceSystem::permute_out(double* to, const double* from) const {
   place.size() == 0 ? copied(ex_, std::size_t(a_.rows), from, to) : permuted(ex_, place, from, to);
 }
 
+DeviceMatrixAlone::DeviceMatrixAlone(exec::Cuda space, const CsrView& a) : ex_(std::move(space)) {
+  require_valid(a);
+  ex_.require_memory(std::size_t(a.nnz()) * 12 + std::size_t(a.rows) * 4, a.rows, a.nnz());
+  a_ = sparse::upload(ex_, a, false);
+  auto plan = std::make_shared<schedule::Plan>();
+  plan->layout = std::make_shared<const sparse::Layout>();
+  plan_ = std::move(plan);
+}
+
+std::unique_ptr<precond::Preconditioner<exec::Cuda, double>> DeviceMatrixAlone::preconditioner(
+    const Plan& plan, const CsrView& a, triangular::Strategy strategy) const {
+  const precond::Context<exec::Cuda> context{ex_, strategy, [](Index i) { return i; }, plan_, &a_, a};
+  return precond::make<exec::Cuda, double>(plan.precond, context, nullptr);
+}
+
+void DeviceMatrixAlone::set_values(const CsrView& a) {
+  a_.values = ex_.allocate<double>(std::size_t(a.nnz()));
+  ex_.copy_in(a_.values, a.values, a_.values.size());
+}
+
 std::unique_ptr<Engine> make_cuda_engine(const Options& options, int number, const Team& team) {
   exec::Cuda space(number, options.threads);
   const std::string device = "cuda:" + std::to_string(number) + " (" + space.device_name() + ")";

@@ -11,6 +11,7 @@
 
 #include "krylov/driver.hpp"
 #include "solver/engine.hpp"
+#include "solver/extended.hpp"
 #include "solver/given_preconditioner.hpp"
 #include "solver/given_product.hpp"
 #include "solver/links.hpp"
@@ -45,7 +46,7 @@ class EngineOn final : public EngineIn<Space> {
     stages_.reset();
     precond_.reset();
     system_.analyse(a, graph, plan);
-    if (team_.ranks) join_team(plan.rows_in_all);
+    if (team_.ranks) join_team(plan);
     if (team_.preconditioner && plan.precision.arithmetic != Format::fp64)
       throw Error("a preconditioner that the caller brings works in double: take --precision fp64");
     precond_ = team_.preconditioner ? given_preconditioner(a.rows) : own_preconditioner(a, plan);
@@ -68,6 +69,9 @@ class EngineOn final : public EngineIn<Space> {
     enter();
     if (!member_.in_team()) return {};
     [[maybe_unused]] const bool connected = links_ ? links_->connect(member_) : member_.connect();
+    if (beside_ && beside_->connect(member_) != connected)
+      throw Error("the ranks reach one another for products, and not for what " + plan.precond +
+                  " needs: take block-ilu as the preconditioner");
     if constexpr (requires { member_.nccl(); }) {
       if (!connected) return {Connection::By::host, member_.why_no_nccl()};
       const bool gmres = plan.method == "gmres" || plan.method == "fgmres";
@@ -87,8 +91,7 @@ class EngineOn final : public EngineIn<Space> {
 
   void factor(const CsrView& a, bool seen) override {
     enter();
-    system_.set_values(a, seen);
-    form(a);
+    form(a, [&] { system_.set_values(a, seen); });
   }
   void forget_values() override {
     if constexpr (requires { system_.forget_values(); }) system_.forget_values();
@@ -136,6 +139,7 @@ class EngineOn final : public EngineIn<Space> {
     if (stages_) b += stages_->bytes();
     if (driver_) b += driver_->bytes();
     if (links_) b += links_->bytes();
+    if (beside_) b += beside_->bytes();
     return b + b_.bytes() + x_.bytes();
   }
   std::optional<triangular::Report> triangular() const override {
@@ -190,11 +194,12 @@ class EngineOn final : public EngineIn<Space> {
       a.values = values;
     else
       a.values = values_wanted_here_ ? brought(values, std::size_t(a.nnz())) : nullptr;
-    if constexpr (requires { system_.set_values_there(a, values, seen); })
-      system_.set_values_there(a, values, seen);
-    else
-      system_.set_values(a, seen);
-    form(a);
+    form(a, [&] {
+      if constexpr (requires { system_.set_values_there(a, values, seen); })
+        system_.set_values_there(a, values, seen);
+      else
+        system_.set_values(a, seen);
+    });
   }
   There::Sides examine_there(const T* b, const T* x) override {
     enter();
@@ -288,6 +293,7 @@ class EngineOn final : public EngineIn<Space> {
     stages_.reset();
     precond_.reset();
     links_.reset();
+    beside_.reset();
     b_ = {};
     x_ = {};
   }
@@ -303,27 +309,41 @@ class EngineOn final : public EngineIn<Space> {
     copy_here(values_here_.data(), values, n);
     return values_here_.data();
   }
-  void join_team(std::int64_t rows) {
+  void join_team(const Plan& plan) {
     const bool coupled = team_.coupling && !team_.coupling->rows().empty();
     if (team_.ranks->size() == 1 && !coupled) return;  // alone
-    member_ = ex_.join(team_.ranks, rows);
+    member_ = ex_.join(team_.ranks, plan.rows_in_all);
     if (team_.coupling) links_ = make_links(ex_, team_, system_);
+    if (team_.beside && precond::kind_of(plan.precond) == "ras")
+      beside_ = make_links(ex_, Team{team_.ranks, team_.beside->coupling()}, InOrder{});
   }
   /// With the matrix as it was factored.
   std::unique_ptr<const sparse::Operator<Space, T>> product() const {
     if (!links_) return system_.product();
     return std::make_unique<const Coupled<Space, T>>(system_.product(), *links_);
   }
-  /// The preconditioner, of the values that the system has.
-  void form(const CsrView& a) {
-    if (links_) links_->take_values();
-    precond_->factor({system_.matrix(), a}, options_.shift);
+  /// The preconditioner, of the values that the system takes.
+  template <class F>
+  void form(const CsrView& a, F take_values) {
+    const auto factored = [&] {
+      take_values();
+      if (links_) links_->take_values();
+      precond_->factor({system_.matrix(), a}, options_.shift);
+    };
+    // Rounding exchanges scales with the ranks beside: what one cannot factor, none rounds.
+    stages_&& beside_ ? together(*team_.ranks, factored) : factored();
     if (stages_) stages_->factor(a, system_, *precond_);
   }
   using Made = std::unique_ptr<precond::Preconditioner<Space, T>>;
   /// One that the registry does not have; null where the plan's is in it.
   Made own_preconditioner(const CsrView& a, const Plan& plan) const {
     const auto strategy = triangular::strategy_by_name(options_.triangular);
+    if (beside_) {
+      Buffer<Index> all(std::size_t(a.rows));
+      for (std::size_t i = 0; i < all.size(); ++i) all[i] = Index(i);
+      return std::make_unique<Extended<Space, typename System::Alone>>(ex_, team_.beside, *beside_, system_.places(all),
+                                                                       plan, strategy);
+    }
     if constexpr (requires { system_.preconditioner(plan, a, strategy); })
       return system_.preconditioner(plan, a, strategy);
     else
@@ -404,6 +424,7 @@ class EngineOn final : public EngineIn<Space> {
   Space member_;  // of the team: what sums are formed in. Alone it is ex_
   System system_;
   std::unique_ptr<Links<Space>> links_;
+  std::unique_ptr<Links<Space>> beside_;  // of ras, where it reaches into the rows of other ranks
   std::unique_ptr<precond::Preconditioner<Space, T>> precond_;
   std::unique_ptr<krylov::Method<Space, T>> method_;
   std::unique_ptr<Stages<Space, System>> stages_;  // in place of the method, in mixed precision

@@ -113,8 +113,8 @@ Solver::Solver(Options options, Team team) : body_(std::make_unique<Body>()) {
     require_options(options);
     if (body_->ranks() && options.precond == "lu")
       throw Error("precond lu factors the whole matrix: over several ranks take ilu0, iluk, ilut, ras or dilu");
-    if (!body_->ranks() && (body_->team.coupling || body_->team.preconditioner))
-      throw Error("a team has ranks: a coupling or a preconditioner comes with them, be it one rank alone");
+    if (!body_->ranks() && (body_->team.coupling || body_->team.preconditioner || body_->team.beside))
+      throw Error("a team has ranks: a coupling, a preconditioner or rows beside come with them, be it one rank alone");
     body_->options = std::move(options);
     body_->choose_device();
   });
@@ -122,7 +122,8 @@ Solver::Solver(Options options, Team team) : body_(std::make_unique<Body>()) {
     const std::string device = body_->engine->device();
     require_same(*ranks, "kind of device", device.substr(0, device.find(':')));
     require_same(*ranks, "kind of team",
-                 fmt::format("{} {}", body_->team.coupling != nullptr, body_->team.preconditioner != nullptr));
+                 fmt::format("{} {} {}", body_->team.coupling != nullptr, body_->team.preconditioner != nullptr,
+                             body_->team.beside != nullptr));
   }
 }
 Solver::~Solver() = default;
@@ -530,8 +531,9 @@ void Solver::apply(std::span<const double> r, std::span<double> z) {
   const auto n = std::size_t(s.rows);
   if (r.size() != n || z.size() != n)
     throw Error(fmt::format("r and z must have {} entries; they have {} and {}", n, r.size(), z.size()));
-  if (n == 0) return;
-  s.ladder&& s.ladder->stands() ? s.ladder->apply(r, z) : s.engine->apply(r, z);
+  if (n == 0 && !s.ranks()) return;
+  // Ranks may exchange in it, and none may be an application ahead.
+  s.agreed([&] { s.ladder&& s.ladder->stands() ? s.ladder->apply(r, z) : s.engine->apply(r, z); });
 }
 
 void Solver::set_tolerances(double rtol, double atol) {

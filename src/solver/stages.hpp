@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -78,6 +79,7 @@ class Stages {
   }
   /// An inner solve's at least.
   int basis_vectors() const { return std::max(options_.restart, is_refinement() ? levels_.front().inner : 0); }
+  void agree(sparse::Scales& scales, std::size_t rows) const;
   /// Makes what a level computes with, and lets go of what it does not need.
   void prepare(std::size_t number);
   krylov::Method<Space, double>& method_in_double();
@@ -211,7 +213,8 @@ void Stages<Space, System>::factor(const CsrView& a, const System& system, preco
   lost_ = 0;
   system_ = &system;
   M_ = &M;
-  const sparse::Scales scales = sparse::scales_for(exec::Host(ex_.threads()), a, plan_.precision.storage);
+  sparse::Scales scales = sparse::scales_for(exec::Host(ex_.threads()), a, plan_.precision.storage);
+  if (M.reaches_other_ranks()) agree(scales, std::size_t(a.rows));
   scaled_ = !scales.row.empty();
   unit_ = scales.typical_row;
   if (scaled_) {
@@ -221,6 +224,17 @@ void Stages<Space, System>::factor(const CsrView& a, const System& system, preco
     system.copy_in(column_, scales.column);
   }
   prepare(reached_);
+}
+
+/// All ranks scale, or none, from the same typical row.
+template <class Space, class System>
+void Stages<Space, System>::agree(sparse::Scales& scales, std::size_t rows) const {
+  double of[2] = {double(!scales.row.empty()), std::log2(scales.typical_row)};
+  ranks_->sum(of);
+  scales.typical_row = std::exp2(std::round(of[1] / ranks_->size()));
+  if (of[0] == 0 || !scales.row.empty()) return;
+  scales.row.assign(rows, 1.0);
+  scales.column.assign(rows, 1.0);
 }
 
 template <class Space, class System>
@@ -292,8 +306,8 @@ krylov::Stage<Space, double>* Stages<Space, System>::next() {
   } else {
     precond::Preconditioner<Space, double>* M = M_;
     if (rounded_) {
-      in_single_ =
-          std::make_unique<precond::InSingle<Space>>(ex_, std::size_t(rows_), *rounded_, r.row, r.column, unit_);
+      in_single_ = std::make_unique<precond::InSingle<Space>>(M_->reaches_other_ranks() ? member_ : ex_,
+                                                              std::size_t(rows_), *rounded_, r.row, r.column, unit_);
       M = in_single_.get();
     }
     stage_ = std::make_unique<krylov::Direct<Space, double>>(member_, policy_of(level), method_in_double(), *A_, *M);

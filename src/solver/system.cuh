@@ -15,10 +15,29 @@
 
 namespace krilu::solver {
 
+/// A matrix in the caller's order, of which nothing is asked but a preconditioner with factors of its own.
+class DeviceMatrixAlone {
+ public:
+  DeviceMatrixAlone(exec::Cuda space, const CsrView& a);
+  std::unique_ptr<precond::Preconditioner<exec::Cuda, double>> preconditioner(const Plan& plan, const CsrView& a,
+                                                                              triangular::Strategy strategy) const;
+  void set_values(const CsrView& a);
+  void forget_values() { a_.values = {}; }
+  precond::Values<exec::Cuda, double> values(const CsrView& a) const { return {nothing_, a}; }
+  std::size_t bytes() const { return a_.offsets.bytes() + a_.columns.bytes() + a_.values.bytes(); }
+
+ private:
+  exec::Cuda ex_;
+  sparse::DeviceCsr a_;
+  std::shared_ptr<const schedule::Plan> plan_;  // without slices
+  sparse::SlicedMatrix<double> nothing_;
+};
+
 class DeviceSystem {
   using T = double;
 
  public:
+  using Alone = DeviceMatrixAlone;
   DeviceSystem(exec::Cuda space, const Options&) : ex_(std::move(space)) {}
 
   Facts look(const CsrView& a, bool values);

@@ -14,6 +14,7 @@
 #include "krilu/solver.hpp"
 #include "precond/preconditioner.hpp"
 #include "precond/rearranged.hpp"
+#include "precond/registry.hpp"
 #include "schedule/row_order.hpp"
 #include "solver/lu_preconditioner.hpp"
 #include "solver/plan.hpp"
@@ -22,10 +23,14 @@
 namespace krilu::solver {
 
 template <class Space>
+class MatrixAlone;
+
+template <class Space>
 class System {
   using T = double;
 
  public:
+  using Alone = MatrixAlone<Space>;
   System(Space space, const Options&) : ex_(std::move(space)) {}
 
   /// Throws krilu::Error where a is no valid square matrix.
@@ -146,6 +151,27 @@ class System {
   std::shared_ptr<const sparse::SplitPattern> pattern_;
   sparse::SplitMatrix<T> matrix_;
   std::string shape_;
+};
+
+/// A matrix in the caller's order, of which nothing is asked but a preconditioner with factors of its own.
+template <class Space>
+class MatrixAlone {
+ public:
+  MatrixAlone(Space space, const CsrView& a) : ex_(std::move(space)) { require_valid(a); }
+  std::unique_ptr<precond::Preconditioner<Space, double>> preconditioner(const Plan& plan, const CsrView& a,
+                                                                         triangular::Strategy strategy) const {
+    const precond::Context<Space> context{ex_, strategy, [](Index i) { return i; }, a};
+    if (plan.rearranged()) return std::make_unique<precond::Rearranged<Space>>(context, plan.precond, plan.form);
+    return precond::make<Space, double>(plan.precond, context, nullptr);
+  }
+  void set_values(const CsrView&) {}
+  void forget_values() {}
+  precond::Values<Space, double> values(const CsrView& a) const { return {nothing_, a}; }
+  std::size_t bytes() const { return 0; }
+
+ private:
+  Space ex_;
+  sparse::SplitMatrix<double> nothing_;
 };
 
 }  // namespace krilu::solver

@@ -133,6 +133,9 @@ const Case cases[] = {
     {"gen:convdiff2d:90x80", "gmres-ir", "jacobi", "fp32/fp16"},
     {"gen:convdiff2d:90x80", "bicgstab", "dilu", "fp32"},
     {"gen:convdiff2d:90x80", "gmres", "block-ilu:4", "auto"},
+    {"gen:convdiff3d:40x30x20", "bicgstab", "ras:4,2", "auto"},
+    {"gen:convdiff2d:90x80", "gmres-ir", "ras:4,1", "fp32/fp16"},
+    {"gen:convdiff2d:90x80", "fgmres", "ras:4,1", "fp32"},
 };
 
 void check(bool through_host, int most_ranks = 3, const char* note = nullptr) {
@@ -213,6 +216,71 @@ TEST(GpuRanksSmall, BoundariesOfThreeThousandUnknowns) {
 TEST(GpuRanksSmall, ThroughTheHost) {
   KRILU_REQUIRE_GPU();
   check_small("gen:convdiff2d:20x16", "bicgstab", "jacobi", true);
+}
+
+/// ras reaches into the rows of the other rank, and tells what ranks on the host tell.
+void check_overlap(const char* method, const char* precond, const char* precision, int ranks, int most_iterations,
+                   const char* matrix) {
+  SCOPED_TRACE(std::string(matrix) + " " + method + " " + precond + " " + precision);
+  const CsrMatrix a = generate(matrix);
+  const auto b = random_vector(std::size_t(a.rows), 3, -1, 1);
+  const Starts starts = even(a.rows, ranks);
+  Options options;
+  options.solver = method;
+  options.precond = precond;
+  options.precision = precision;
+  options.rtol = most_iterations > 0 ? 0 : 1e-9;
+  options.max_iterations = most_iterations > 0 ? most_iterations : 1000;
+  std::vector<double> x(b.size()), y(b.size());
+  const auto there = solve_on_gpus(a, b, x, starts, options, false);
+  std::vector<Result> here(std::size_t(ranks), Result{});
+  run_ranks(ranks, [&](const std::shared_ptr<Communicator>& c) {
+    Options own = options;
+    own.device = "host";
+    own.threads = 1;
+    const RowsMatrix rows = rows_of(a, starts, c->rank());
+    DistributedSolver solver(own, c);
+    solver.setup(rows);
+    here[std::size_t(c->rank())] = solver.solve({b.data() + rows.first, std::size_t(rows.count)},
+                                                {y.data() + rows.first, std::size_t(rows.count)});
+  });
+  for (const Result& r : there) EXPECT_EQ(r.history, there[0].history);
+  if (most_iterations > 0) {
+    ASSERT_EQ(there[0].history.size(), here[0].history.size());
+    for (std::size_t k = 0; k < there[0].history.size(); ++k)
+      EXPECT_NEAR(there[0].history[k], here[0].history[k], 1e-9 * here[0].history[0]) << "iteration " << k;
+    return;
+  }
+  EXPECT_EQ(there[0].status, Status::converged);
+  EXPECT_NEAR(there[0].iterations, here[0].iterations, 1 + here[0].iterations / 8);
+}
+
+TEST(GpuRanksSmall, OverlapOfTwo) {
+  KRILU_REQUIRE_GPU();
+  check_overlap("bicgstab", "ras:2,1", "fp64", 2, 6, "gen:convdiff2d:20x16");
+  check_overlap("gmres", "ras:1,2,ilut:8,0.01", "fp64", 2, 6, "gen:convdiff2d:20x16");
+}
+
+TEST(GpuRanks, OverlapTellsWhatRanksOnTheHostTell) {
+  KRILU_REQUIRE_GPU();
+  for (const char* precision : {"fp64", "fp32"})
+    for (const char* method : {"bicgstab", "gmres", "fgmres"})
+      for (const char* precond : {"ras:1,2", "ras:5,1", "ras:2,1,iluk:1"})
+        check_overlap(method, precond, precision, 3, 0, "gen:convdiff3d:24x23x22");
+}
+
+TEST(GpuRanks, OverlapThroughTheHost) {
+  KRILU_REQUIRE_GPU();
+  const By by(Way::host);
+  check_overlap("bicgstab", "ras:3,1", "fp64", 3, 0, "gen:convdiff3d:24x23x22");
+  check_overlap("bicgstab", "ras:3,1", "fp32", 3, 0, "gen:convdiff3d:24x23x22");
+}
+
+TEST(GpuRanks, OverlapThroughNccl) {
+  KRILU_REQUIRE_NCCL();
+  const By by(Way::nccl);
+  check_overlap("bicgstab", "ras:3,1", "fp64", 2, 0, "gen:convdiff3d:24x23x22");
+  check_overlap("gmres", "ras:3,1", "fp32", 2, 0, "gen:convdiff3d:24x23x22");
 }
 
 TEST(GpuRanksSmall, ThroughNccl) {

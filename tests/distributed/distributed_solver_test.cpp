@@ -185,17 +185,80 @@ TEST(DistributedSolver, BlocksWithoutEntriesAreSolvedThroughTheOthers) {
   for (const double v : x) EXPECT_NEAR(v, 1, 1e-7);
 }
 
-TEST(DistributedSolver, MixedPrecisionLeavesOverlapOutAndSaysSo) {
-  const CsrMatrix a = generate("gen:convdiff2d:20x20");
+TEST(DistributedSolver, MixedPrecisionReachesIntoOtherRanksToo) {
+  // Rows of one rank are far smaller than those of the others: what rounds scales them.
+  CsrMatrix a = generate("gen:convdiff2d:40x40");
+  for (Offset k = a.offsets[600]; k < a.offsets[1100]; ++k) a.values[std::size_t(k)] *= 1e-14;
+  auto b = random_vector(std::size_t(a.rows), 2, -1, 1);
+  for (std::size_t i = 600; i < 1100; ++i) b[i] *= 1e-14;
+  const Starts starts{0, 600, 1100, 1600};
+  struct Way {
+    const char *solver, *precision;
+  };
+  for (const char* device : {"host", "emulated"})
+    for (const Way& way :
+         {Way{"gmres-ir", "fp32"}, {"gmres-ir", "fp32/fp16"}, {"fgmres", "fp32"}, {"bicgstab", "fp32"}}) {
+      SCOPED_TRACE(std::string(device) + ", " + way.solver + " in " + way.precision);
+      const auto solved = [&](const char* precond, const char* precision) {
+        Options options = options_of(way.solver, precond);
+        options.device = device;
+        options.precision = precision;
+        std::vector<double> x(b.size());
+        const auto t = solve_together(a, b, x, starts, options);
+        EXPECT_EQ(t.results[0].status, Status::converged);
+        return t.results[0].iterations;
+      };
+      const int apart = solved("block-ilu:1", way.precision), reaching = solved("ras:1,3", way.precision);
+      EXPECT_LT(reaching, apart);
+      if (std::string(way.precision) == "fp32") {
+        EXPECT_LE(reaching, 1.5 * solved("ras:1,3", "fp64") + 2);
+      }
+    }
+}
+
+TEST(DistributedSolver, OverlapIsTheSameOnEverySpaceAndTakesNewValues) {
+  CsrMatrix a = generate("gen:convdiff2d:30x30");
   const auto b = random_vector(std::size_t(a.rows), 2, -1, 1);
-  for (const char* solver : {"gmres-ir", "fgmres", "bicgstab"}) {
-    Options options = options_of(solver, "ras:2,1");
-    if (std::string(solver) != "gmres-ir") options.precision = "fp32";
-    std::vector<double> x(b.size());
-    const auto t = solve_together(a, b, x, {0, 200, 400}, options);
-    EXPECT_EQ(t.results[0].status, Status::converged);
-    expect_words(t.results[0].notes.front(), {"without overlap"});
+  const Starts starts{0, 250, 250, 900};  // one rank has no rows
+  for (const char* precond : {"ras:1,2", "ras:3,1", "ras:2,1,ilut:10,0.001", "ras:1,1,iluk:1", "ras:2,1,dilu"}) {
+    SCOPED_TRACE(precond);
+    run_ranks(3, [&](const std::shared_ptr<Communicator>& c) {
+      const auto after = [&](const char* device, const std::vector<double>& scales) {
+        RowsMatrix rows = rows_of(a, starts, c->rank());
+        Options options = options_of("bicgstab", precond);
+        options.device = device;
+        DistributedSolver solver(options, c);
+        solver.setup(rows);
+        Result r;
+        std::vector<double> x(std::size_t(rows.count));
+        for (const double s : scales) {
+          for (double& v : rows.values) v *= s;
+          solver.factor(rows);
+          std::fill(x.begin(), x.end(), 0.0);
+          r = solver.solve({b.data() + rows.first, x.size()}, x);
+          EXPECT_EQ(r.status, Status::converged);
+        }
+        return r.iterations;
+      };
+      const int iterations = after("host", {1});
+      EXPECT_EQ(after("host", {4, 0.5}), iterations);  // powers of two change no bit but exponents
+      EXPECT_EQ(after("emulated", {1}), iterations);
+    });
   }
+}
+
+TEST(DistributedSolver, AZeroPivotInTheOverlapOfOneRankIsEverybodysInMixedPrecisionToo) {
+  CsrMatrix a = generate("gen:poisson2d:20x20");
+  for (Offset k = a.offsets[199]; k < a.offsets[200]; ++k)
+    if (a.columns[std::size_t(k)] == 199) a.values[std::size_t(k)] = 0;  // rank 1's first
+  for (const char* precision : {"fp64", "fp32"})
+    run_ranks(3, [&](const std::shared_ptr<Communicator>& c) {
+      Options options = options_of("bicgstab", "ras:1,1");
+      options.precision = precision;
+      DistributedSolver solver(options, c);
+      const RowsMatrix rows = rows_of(a, {0, 199, 201, 400}, c->rank());
+      expect_words(refusal([&] { solver.setup(rows); }), {"zero pivot in row 1"});
+    });
 }
 
 TEST(DistributedSolver, NewValuesNeedNoNewAnalysis) {

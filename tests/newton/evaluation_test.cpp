@@ -27,7 +27,9 @@ template <class Space>
 Evaluated evaluate(const Equations& equations, const std::vector<double>& x, const std::vector<double>& v,
                    int threads = 2) {
   const auto space = make_space<Space>(threads);
-  const newton::Part part(equations, nullptr, threads);
+  Options linear;
+  linear.threads = threads;
+  const newton::Part part(equations, nullptr, linear);
   Evaluation<Space> f(space, space, equations, part);
   const auto at = to_device(space, x), along = to_device(space, v);
   const auto F = space.template allocate<double>(x.size()), y = space.template allocate<double>(x.size());

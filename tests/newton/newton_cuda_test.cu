@@ -225,7 +225,7 @@ void expect_ones(const Bratu& bratu, NewtonOptions o, int ranks) {
 TEST(GpuNewton, OverRanksStepsAreThoseOfOne) {
   KRILU_REQUIRE_GPU();
   for (const char* jacobian : {"own", "finite-differences", "matrix-free"})
-    for (const char* precond : {"jacobi", "ilu0"})
+    for (const char* precond : {"jacobi", "ilu0", "ras:2,1"})
       for (const int ranks : {2, 3}) {
         NewtonOptions o = options_with("gmres", precond);
         o.jacobian = jacobian;

@@ -90,7 +90,7 @@ TEST(NewtonRanks, EveryWayToFormTheJacobian) {
   const Bratu bratu{11, 6};
   for (const char* device : {"host", "emulated"})
     for (const char* jacobian : {"own", "finite-differences", "matrix-free"})
-      for (const char* precond : {"ilu0", "jacobi"})
+      for (const char* precond : {"ilu0", "jacobi", "ras:2,1"})
         expect_those_of_one(bratu, options_with(device, precond, jacobian), {{0, 50, 121}, {0, 30, 30, 121}});
 }
 
@@ -98,6 +98,23 @@ TEST(NewtonRanks, RowsSeeUnknownsAtAnyDistance) {
   const Disordered<Tangled> rows{tangled(60, 0.1, 0.05, random_vector(60, 3, -1, 1), 5)};
   for (const char* jacobian : {"auto", "finite-differences"})
     expect_those_of_one(rows, options_with("host", "jacobi", jacobian), {{0, 20, 60}, {0, 7, 31, 60}});
+}
+
+TEST(NewtonRanks, OverlapReachesIntoTheRowsOfOtherRanks) {
+  const Bratu bratu{24, 6};
+  for (const char* device : {"host", "emulated"})
+    for (const char* precision : {"fp64", "fp32"}) {
+      const auto inner = [&](const char* precond) {
+        NewtonOptions o = options_with(device, precond, "own");
+        o.forcing = "fixed:1e-6";
+        o.linear.precision = precision;
+        std::vector<double> x;
+        const auto results = together(bratu, o, {0, 200, 390, 576}, x);
+        EXPECT_EQ(results[0].status, Status::converged);
+        return results[0].inner_iterations;
+      };
+      EXPECT_LT(inner("ras:1,4"), inner("block-ilu:1")) << device << " " << precision;
+    }
 }
 
 TEST(NewtonRanks, MixedPrecision) {
