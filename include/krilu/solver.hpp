@@ -173,7 +173,7 @@ class Solver {
   /// One rank's solver in a team (krilu/ranks.hpp): matrix, b and x are this rank's rows, the matrix its square block,
   /// and what couples it to the others is the team's. Every call but costs and those that only ask is
   /// collective, in the same sequence on all ranks. The preconditioner is made of the block alone, unless the team has
-  /// one.
+  /// one, or, for ras, rows beside.
   Solver(Options options, Team team);
   ~Solver();
   Solver(Solver&&) noexcept;

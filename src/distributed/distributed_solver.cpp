@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A system over ranks is a rank's own block, which krilu::Solver solves with, in a team that couples it to the others.
-#include <fmt/format.h>
-
 #include <chrono>
 #include <cstring>
 #include <optional>

@@ -30,7 +30,6 @@ class Overlap final : public RowsBeside {
   /// those that are neither left out.
   CsrView matrix() const override { return matrix_; }
   Index own() const { return own_; }
-  Index beside() const { return plan_.slots(); }
 
   /// Collective: new values of the same pattern, of which `columns` are not looked at. The caller sees to it that the
   /// pattern is the same (Halo::refresh).

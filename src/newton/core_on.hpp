@@ -26,7 +26,6 @@
 #include "newton/forcing.hpp"
 #include "newton/line_search.hpp"
 #include "newton/part.hpp"
-#include "precond/spec.hpp"
 #include "solver/engine.hpp"
 #include "solver/requests.hpp"
 
@@ -295,8 +294,6 @@ NewtonResult CoreOn<Space>::solve(std::span<double> x, double rtol, double atol,
     out.notes.push_back(std::to_string(linear_failures_) +
                         " linear solves ended before they met their forcing term: more inner iterations, a longer "
                         "restart or a stronger preconditioner would help");
-  if (!part_.alone() && precond::kind_of(options_.linear.precond) == "ras")
-    out.notes.push_back(options_.linear.precond + ": without overlap between ranks, which Newton's method has not");
   out.solver = options_.linear.solver;
   out.precond = options_.linear.precond;
   out.forcing = options_.forcing;

@@ -58,6 +58,9 @@ void Part::divide(const CsrMatrix& pattern, std::int64_t all, const Options& lin
   halo_ = std::make_shared<distributed::Halo>(ranks_, rows, host);
   if (precond::kind_of(linear.precond) == "ras")
     if (const int depth = precond::parse_spec(linear.precond).overlap; depth > 0) {
+      if (linear.scaling == "matching")
+        throw Error(
+            "scaling matching looks at values when it analyses, and Newton's method has none yet: take rows or both");
       overlap_ = std::make_shared<distributed::Overlap>(ranks_, rows, halo_->ranges(), depth);
       offsets_ = pattern.offsets;
     }
@@ -75,8 +78,7 @@ void Part::divide(const CsrMatrix& pattern, std::int64_t all, const Options& lin
 }
 
 void Part::take_overlap(const double* values) {
-  const auto count = Index(offsets_.size()) - 1;
-  overlap_->refresh({.first = first_, .count = count, .offsets = offsets_.data(), .values = values});
+  overlap_->refresh({.first = first_, .count = block_.rows, .offsets = offsets_.data(), .values = values});
 }
 
 CsrMatrix Part::pattern_seen(const Equations& equations) const {

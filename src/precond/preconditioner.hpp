@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,8 +60,11 @@ class Preconditioner {
       const sparse::Rounding&, [[maybe_unused]] const std::shared_ptr<const sparse::RoundedMatrix>& a) const {
     return nullptr;
   }
-  /// Whether z depends on r of other ranks, so that what scales r has to be the same on all.
+  /// Whether z depends on r of other ranks, so that they scale r alike.
   virtual bool reaches_other_ranks() const { return false; }
+  /// Collective where it does: the scales that rounded() will be given, of the caller's rows and columns; empty: none,
+  /// on all ranks.
+  virtual void take_scales(std::span<const double>, std::span<const double>) {}
   virtual std::size_t bytes() const = 0;
   /// What was chosen or found, for people; empty where there is nothing to say.
   virtual std::string description() const { return {}; }

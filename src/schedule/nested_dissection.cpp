@@ -2,13 +2,13 @@
 #include "schedule/nested_dissection.hpp"
 
 #include <fmt/format.h>
-#include <metis.h>
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
 #include "krilu/error.hpp"
+#include "schedule/metis.hpp"
 
 namespace krilu::schedule {
 
@@ -46,6 +46,7 @@ Order nested_dissection(const CsrView& g) {
   METIS_SetDefaultOptions(options);
   options[METIS_OPTION_SEED] = 1;
   Order place(order.size());
+  const std::lock_guard alone(metis_in_use);
   const int status = METIS_NodeND(&n, const_cast<idx_t*>(g.offsets), const_cast<idx_t*>(g.columns), nullptr, options,
                                   order.data(), place.data());
   if (status != METIS_OK) throw Error(fmt::format("METIS could not order the graph of {} rows (status {})", n, status));

@@ -2,7 +2,6 @@
 #include "schedule/subdomains.hpp"
 
 #include <fmt/format.h>
-#include <metis.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "krilu/error.hpp"
+#include "schedule/metis.hpp"
 
 namespace krilu::schedule {
 
@@ -126,6 +126,7 @@ std::vector<Index> bisect(const Graph& g, Index parts) {
   idx_t options[METIS_NOPTIONS];
   METIS_SetDefaultOptions(options);
   options[METIS_OPTION_SEED] = 1;
+  const std::lock_guard alone(metis_in_use);
   const int status = METIS_PartGraphRecursive(
       &n, &constraints, const_cast<idx_t*>(g.offsets), const_cast<idx_t*>(g.columns), const_cast<idx_t*>(g.size),
       nullptr, const_cast<idx_t*>(g.weight), &k, nullptr, nullptr, options, &cut, part.data());

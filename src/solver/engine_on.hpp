@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -70,8 +71,8 @@ class EngineOn final : public EngineIn<Space> {
     if (!member_.in_team()) return {};
     [[maybe_unused]] const bool connected = links_ ? links_->connect(member_) : member_.connect();
     if (beside_ && beside_->connect(member_) != connected)
-      throw Error("the ranks reach one another for products, and not for what " + plan.precond +
-                  " needs: take block-ilu as the preconditioner");
+      throw Error("the GPUs of the ranks reach one another for products or for " + plan.precond +
+                  ", and not for both: take block-ilu as the preconditioner");
     if constexpr (requires { member_.nccl(); }) {
       if (!connected) return {Connection::By::host, member_.why_no_nccl()};
       const bool gmres = plan.method == "gmres" || plan.method == "fgmres";
@@ -325,13 +326,20 @@ class EngineOn final : public EngineIn<Space> {
   /// The preconditioner, of the values that the system takes.
   template <class F>
   void form(const CsrView& a, F take_values) {
-    const auto factored = [&] {
+    std::exception_ptr failure;
+    try {
       take_values();
       if (links_) links_->take_values();
       precond_->factor({system_.matrix(), a}, options_.shift);
-    };
-    // Rounding exchanges scales with the ranks beside: what one cannot factor, none rounds.
-    stages_&& beside_ ? together(*team_.ranks, factored) : factored();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    // Scales are exchanged with the ranks beside: what one cannot factor, none rounds, and the caller's caller hears of
+    // it.
+    double failures = failure != nullptr;
+    if (stages_ && beside_) team_.ranks->sum({&failures, 1});
+    if (failure) std::rethrow_exception(failure);
+    if (failures > 0) return;
     if (stages_) stages_->factor(a, system_, *precond_);
   }
   using Made = std::unique_ptr<precond::Preconditioner<Space, T>>;

@@ -8,8 +8,10 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "krilu/ranks.hpp"
 #include "precond/preconditioner.hpp"
@@ -104,7 +106,9 @@ class Extended final : public precond::Preconditioner<Space, double> {
         rows_(std::size_t(beside_->matrix().rows)),
         extension_(std::make_shared<const Extension<Space>>(ex_, links, place)),
         by_(ex_, extension_, rows_),
-        own_(Index(place.size())) {}
+        own_(Index(place.size())),
+        row_(ex_.template allocate<double>(0)),
+        column_(ex_.template allocate<double>(0)) {}
   void factor(const precond::Values<Space, double>&, double shift) override {
     const CsrView a = beside_->matrix();
     source_.set_values(a);
@@ -113,19 +117,19 @@ class Extended final : public precond::Preconditioner<Space, double> {
   }
   using precond::Preconditioner<Space, double>::apply;
   void apply(const double* r, double* z) override { by_.apply(*M_, r, z); }
-  /// Collective: the rows beside are scaled as their owners scale them, who all do, or none.
+  /// The rows beside are scaled as their owners scale them.
   std::unique_ptr<precond::Preconditioner<Space, float>> rounded(
       const sparse::Rounding& rounding, const std::shared_ptr<const sparse::RoundedMatrix>&) const override {
-    const auto row = scales(rounding.row), column = scales(rounding.column);
     sparse::Rounding extended = rounding;
-    if (rounding.row) extended.row = row.data();
-    if (rounding.column) extended.column = column.data();
-    auto M = M_->rounded(extended, nullptr);
-    ex_.synchronise();  // the scales go, and no rank is an exchange ahead
-    return std::make_unique<RoundedExtended<Space>>(std::move(M), ByExtension<Space, float>(ex_, extension_, rows_));
+    if (rounding.row) extended.row = row_.data();
+    if (rounding.column) extended.column = column_.data();
+    return std::make_unique<RoundedExtended<Space>>(M_->rounded(extended, nullptr),
+                                                    ByExtension<Space, float>(ex_, extension_, rows_));
   }
   bool reaches_other_ranks() const override { return true; }
-  std::size_t bytes() const override { return source_.bytes() + M_->bytes() + extension_->bytes() + by_.bytes(); }
+  std::size_t bytes() const override {
+    return source_.bytes() + M_->bytes() + extension_->bytes() + by_.bytes() + row_.bytes() + column_.bytes();
+  }
   std::string description() const override {
     const std::string own = M_->description();
     return std::to_string(Index(rows_) - own_) + " rows of other ranks beside" + (own.empty() ? "" : "; ") + own;
@@ -133,11 +137,28 @@ class Extended final : public precond::Preconditioner<Space, double> {
   std::optional<triangular::Report> triangular() const override { return M_->triangular(); }
   int trials_left() const override { return M_->trials_left(); }
 
+  void take_scales(std::span<const double> row, std::span<const double> column) override {
+    row_ = brought(row);
+    column_ = brought(column);
+  }
+
  private:
-  exec::Array<double> scales(const double* own) const {
-    auto all = ex_.template allocate<double>(own ? rows_ : 0);
-    if (own) extension_->extend(own, all);
-    return all;
+  /// With those of the rows beside, through the host.
+  exec::Array<double> brought(std::span<const double> own) const {
+    std::vector<double> all(own.begin(), own.end());
+    if (!own.empty() || own_ == 0) {
+      all.resize(rows_, 0.0);
+      const auto coupling = beside_->coupling();
+      const std::span<const Index> at = coupling->rows();
+      std::vector<double> there(at.size());
+      for (std::size_t k = 0; k < at.size(); ++k) there[k] = all[std::size_t(at[k])];
+      coupling->start(there.data());
+      coupling->finish(there.data());
+      for (std::size_t k = 0; k < at.size(); ++k) all[std::size_t(at[k])] += there[k];
+    }
+    auto out = ex_.template allocate<double>(all.size());
+    ex_.copy_in(out, all.data(), all.size());
+    return out;
   }
 
   Space ex_;
@@ -148,6 +169,7 @@ class Extended final : public precond::Preconditioner<Space, double> {
   std::shared_ptr<const Extension<Space>> extension_;
   ByExtension<Space, double> by_;
   Index own_;
+  exec::Array<double> row_, column_;  // scales of M'
 };
 
 }  // namespace krilu::solver

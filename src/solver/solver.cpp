@@ -527,10 +527,12 @@ Result Solver::Body::run(const Sides& sides, bool from_zero, Monitor& monitor) {
 
 void Solver::apply(std::span<const double> r, std::span<double> z) {
   Body& s = *body_;
-  if (!s.factored) throw Error("apply comes after analyse and factor");
   const auto n = std::size_t(s.rows);
-  if (r.size() != n || z.size() != n)
-    throw Error(fmt::format("r and z must have {} entries; they have {} and {}", n, r.size(), z.size()));
+  s.agreed([&] {
+    if (!s.factored) throw Error("apply comes after analyse and factor");
+    if (r.size() != n || z.size() != n)
+      throw Error(fmt::format("r and z must have {} entries; they have {} and {}", n, r.size(), z.size()));
+  });
   if (n == 0 && !s.ranks()) return;
   // Ranks may exchange in it, and none may be an application ahead.
   s.agreed([&] { s.ladder&& s.ladder->stands() ? s.ladder->apply(r, z) : s.engine->apply(r, z); });
@@ -551,6 +553,7 @@ bool solver::Inside::symmetric(const Solver& solver) { return solver.body_->all_
 
 Costs Solver::costs() {
   if (!body_->factored) throw Error("costs comes after analyse and factor");
+  if (body_->team.beside) throw Error("costs are those of one rank alone, and ras has rows of others beside");
   return body_->ladder && body_->ladder->stands() ? body_->ladder->costs() : body_->engine->costs();
 }
 Solver::Counts Solver::counts() const {

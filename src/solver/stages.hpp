@@ -214,7 +214,10 @@ void Stages<Space, System>::factor(const CsrView& a, const System& system, preco
   system_ = &system;
   M_ = &M;
   sparse::Scales scales = sparse::scales_for(exec::Host(ex_.threads()), a, plan_.precision.storage);
-  if (M.reaches_other_ranks()) agree(scales, std::size_t(a.rows));
+  if (M.reaches_other_ranks()) {
+    agree(scales, std::size_t(a.rows));
+    M.take_scales(scales.row, scales.column);
+  }
   scaled_ = !scales.row.empty();
   unit_ = scales.typical_row;
   if (scaled_) {

@@ -141,12 +141,16 @@ void copy_slice(const CsrView& a, const RowOrder& order, Index slice, const Patt
     return;
   }
   for (Index q = 0; q < lanes; ++q) {
-    const Offset before = p.lower.length ? Offset(p.lower.length[first + q]) : wide_lower;
-    const Offset after = p.upper.length ? Offset(p.upper.length[first + q]) : wide_upper;
+    const Index* column = a.columns + a.offsets[rows[q]];
+    const Index* const end = column + length[q];
     const double* from = row[q];
-    for (Offset e = 0; e < before; ++e) lower[e * H + q] = T(*from++);
-    diagonal[q] = length[q] > before + after ? T(*from++) : T(0);
-    for (Offset e = 0; e < after; ++e) upper[e * H + q] = T(*from++);
+    for (T* to = lower + q; column != end && *column < rows[q]; ++column, to += H) *to = T(*from++);
+    diagonal[q] = T(0);
+    if (column != end && *column == rows[q]) {
+      diagonal[q] = T(*from++);
+      ++column;
+    }
+    for (T* to = upper + q; column != end; ++column, to += H) *to = T(*from++);
   }
 }
 
@@ -273,7 +277,10 @@ SplitMatrix<T> fill_values(const exec::Host& host, std::shared_ptr<const SplitPa
   fit(m.diagonal, a.rows);
   fit(m.upper, pattern->upper_entries());
   T *const lower = m.lower.data(), *const diagonal = m.diagonal.data(), *const upper = m.upper.data();
-  const PatternView p = pattern->view();
+  PatternView p = pattern->view();  // of which another space's memory is not looked at
+  p.slice_row = pattern->slice_rows().data();
+  p.lower.offset = pattern->lower_offsets().data();
+  p.upper.offset = pattern->upper_offsets().data();
   const bool padded = m.pattern == pattern;  // with zeros, since the last time
   // Rows in level order of the caller's own sequence bring lower, diagonal, upper in turn.
   const bool as_stored = order.keeps_sequence && order.rank.empty();
