@@ -2,7 +2,6 @@
 #include "schedule/ordering.hpp"
 
 #include <fmt/format.h>
-#include <metis.h>
 
 #include <algorithm>
 #include <charconv>
@@ -13,6 +12,7 @@
 #include "exec/host.hpp"
 #include "krilu/error.hpp"
 #include "schedule/blocks.hpp"
+#include "schedule/metis.hpp"
 
 namespace krilu::schedule {
 
@@ -169,6 +169,7 @@ std::vector<Index> partition(const CsrView& g, Index parts) {
   idx_t options[METIS_NOPTIONS];
   METIS_SetDefaultOptions(options);
   options[METIS_OPTION_SEED] = 1;
+  const std::lock_guard alone(metis_in_use);
   const int status = METIS_PartGraphKway(&n, &constraints, const_cast<idx_t*>(g.offsets), const_cast<idx_t*>(g.columns),
                                          nullptr, nullptr, nullptr, &k, nullptr, nullptr, options, &cut, part.data());
   if (status != METIS_OK)

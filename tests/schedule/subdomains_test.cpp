@@ -5,8 +5,11 @@
 #include "schedule/subdomains.hpp"
 
 #include <set>
+#include <thread>
+#include <tuple>
 
 #include "krilu/error.hpp"
+#include "schedule/nested_dissection.hpp"
 #include "support/matrices.hpp"
 #include "support/split_matrix.hpp"
 
@@ -203,6 +206,21 @@ TEST(PartitionByClusters, IsEvenAndCutsLittleMoreThanMetisAlone) {
       // Clusters of rows in random order are ragged, which few and long cuts pay most for.
       EXPECT_LE(double(ours.couplings), (parts < 128 ? 1.35 : 1.15) * double(metis.couplings));
     }
+}
+
+TEST(Partition, IsTheSameWhereThreadsAskAtOnce) {
+  const CsrMatrix g = lattice(20, 9, 1), other = lattice(11, 7, 5);
+  const auto found = [&] {
+    return std::tuple{partition(g, 3), partition_by_clusters(other, 4), nested_dissection(other.view())};
+  };
+  const auto alone = found();
+  for (int again = 0; again < 10; ++again) {
+    std::vector<decltype(found())> all(4);
+    std::vector<std::thread> threads;
+    for (auto& one : all) threads.emplace_back([&] { one = found(); });
+    for (std::thread& t : threads) t.join();
+    for (const auto& one : all) ASSERT_EQ(one, alone);
+  }
 }
 
 TEST(PartitionByClusters, CutsABarAcross) {
