@@ -334,8 +334,8 @@ class EngineOn final : public EngineIn<Space> {
     } catch (...) {
       failure = std::current_exception();
     }
-    // Scales are exchanged with the ranks beside: what one cannot factor, none rounds, and the caller's caller hears of
-    // it.
+    // Scales are exchanged with the ranks beside: where one could not factor, none rounds. The caller makes one
+    // sentence of it for all.
     double failures = failure != nullptr;
     if (stages_ && beside_) team_.ranks->sum({&failures, 1});
     if (failure) std::rethrow_exception(failure);
