@@ -226,7 +226,8 @@ class Solver {
 
   /// Times, now, one product with the factored matrix and one application of its preconditioner, each after one that
   /// is not counted; on the host it is the median of a few. Where `auto` has yet to choose between sweeps, it does so
-  /// first. Zeros where the matrix has no rows. Throws krilu::Error before factor. Not while another thread solves.
+  /// first. Zeros where the matrix has no rows. Throws krilu::Error before factor, and for ras in a team with
+  /// rows beside. Not while another thread solves.
   Costs costs();
 
   /// How often each step ran: updating values repeats no analysis.

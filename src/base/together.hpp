@@ -18,8 +18,8 @@ namespace krilu {
 /// krilu::Error.
 void agree(Ranks& ranks, const std::exception_ptr& mine);
 
-/// f() on each rank, and then agree() on whether it threw. f makes no collective calls: the ranks that fail would miss
-/// them.
+/// f() on each rank, and then agree() on whether it threw. f makes no collective calls, which the ranks that fail would
+/// miss, or sees to it that they do not, as EngineOn::form does.
 template <class F>
 auto together(Ranks& ranks, F&& f) {
   std::exception_ptr thrown;

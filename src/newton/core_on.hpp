@@ -151,10 +151,8 @@ class CoreOn final : public Core {
     seconds_.jacobian += timer.seconds();
     const solver::Timer factoring;
     if (part_.overlaps()) part_.take_overlap(values_here_.data());
-    agreed([&] {
-      if (!part_.alone()) part_.halo().take_outside(outside_here_);
-      engine_.factor_there(part_.block(), part_.alone() ? f_.values() : block_values_);
-    });
+    if (!part_.alone()) agreed([&] { part_.halo().take_outside(outside_here_); });
+    agreed([&] { engine_.factor_there(part_.block(), part_.alone() ? f_.values() : block_values_); });
     ex_.synchronise();
     seconds_.factor += factoring.seconds();
   }

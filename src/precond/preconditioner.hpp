@@ -62,8 +62,8 @@ class Preconditioner {
   }
   /// Whether z depends on r of other ranks, so that they scale r alike.
   virtual bool reaches_other_ranks() const { return false; }
-  /// Collective where it does: the scales that rounded() will be given, of the caller's rows and columns; empty: none,
-  /// on all ranks.
+  /// Collective where it does: the scales that rounded() will be given, of the caller's rows and columns. Not called
+  /// where no rank scales.
   virtual void take_scales(std::span<const double>, std::span<const double>) {}
   virtual std::size_t bytes() const = 0;
   /// What was chosen or found, for people; empty where there is nothing to say.

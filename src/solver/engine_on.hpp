@@ -119,9 +119,11 @@ class EngineOn final : public EngineIn<Space> {
   }
   void apply(std::span<const double> r, std::span<double> z) override {
     enter();
-    system_.copy_in(b_, r);
-    precond_->apply(b_.data(), x_.data());
-    system_.copy_out(z, x_);
+    heard([&] {
+      system_.copy_in(b_, r);
+      precond_->apply(b_.data(), x_.data());
+      system_.copy_out(z, x_);
+    });
   }
   void set_tolerances(double rtol, double atol) override {
     options_.rtol = rtol;
@@ -191,11 +193,11 @@ class EngineOn final : public EngineIn<Space> {
   void factor_there(const CsrView& pattern, const T* values, bool seen) override {
     enter();
     CsrView a = pattern;
-    if constexpr (std::is_same_v<Space, exec::Host>)
-      a.values = values;
-    else
-      a.values = values_wanted_here_ ? brought(values, std::size_t(a.nnz())) : nullptr;
     form(a, [&] {
+      if constexpr (std::is_same_v<Space, exec::Host>)
+        a.values = values;
+      else
+        a.values = values_wanted_here_ ? brought(values, std::size_t(a.nnz())) : nullptr;
       if constexpr (requires { system_.set_values_there(a, values, seen); })
         system_.set_values_there(a, values, seen);
       else
@@ -364,15 +366,20 @@ class EngineOn final : public EngineIn<Space> {
       throw Error("a preconditioner that the caller brings runs on the host: take --device host");
     }
   }
-  /// A x = b, in the solver's order, b_ and the guess x_ being there. What fails on this rank the others hear of.
-  krylov::Outcome run(const sparse::Operator<Space, T>& A, bool from_zero, Monitor& monitor,
-                      const krylov::Patience& patience = {}) {
+  /// f(): what fails in it on this rank the others hear of, who may wait for it.
+  template <class F>
+  decltype(auto) heard(F f) {
     try {
-      return iterate(A, from_zero, monitor, patience);
+      return f();
     } catch (...) {
       member_.give_up();
       throw;
     }
+  }
+  /// A x = b, in the solver's order, b_ and the guess x_ being there.
+  krylov::Outcome run(const sparse::Operator<Space, T>& A, bool from_zero, Monitor& monitor,
+                      const krylov::Patience& patience = {}) {
+    return heard([&] { return iterate(A, from_zero, monitor, patience); });
   }
   krylov::Outcome iterate(const sparse::Operator<Space, T>& A, bool from_zero, Monitor& monitor,
                           const krylov::Patience& patience) {

@@ -138,27 +138,26 @@ class Extended final : public precond::Preconditioner<Space, double> {
   int trials_left() const override { return M_->trials_left(); }
 
   void take_scales(std::span<const double> row, std::span<const double> column) override {
-    row_ = brought(row);
-    column_ = brought(column);
+    const std::vector<double> rows = exchanged(row), columns = exchanged(column);
+    for (auto [from, to] : {std::pair{&rows, &row_}, std::pair{&columns, &column_}}) {
+      *to = ex_.template allocate<double>(from->size());
+      ex_.copy_in(*to, from->data(), from->size());
+    }
   }
 
  private:
-  /// With those of the rows beside, through the host.
-  exec::Array<double> brought(std::span<const double> own) const {
+  /// With those of the rows beside.
+  std::vector<double> exchanged(std::span<const double> own) const {
     std::vector<double> all(own.begin(), own.end());
-    if (!own.empty() || own_ == 0) {
-      all.resize(rows_, 0.0);
-      const auto coupling = beside_->coupling();
-      const std::span<const Index> at = coupling->rows();
-      std::vector<double> there(at.size());
-      for (std::size_t k = 0; k < at.size(); ++k) there[k] = all[std::size_t(at[k])];
-      coupling->start(there.data());
-      coupling->finish(there.data());
-      for (std::size_t k = 0; k < at.size(); ++k) all[std::size_t(at[k])] += there[k];
-    }
-    auto out = ex_.template allocate<double>(all.size());
-    ex_.copy_in(out, all.data(), all.size());
-    return out;
+    all.resize(rows_, 0.0);
+    const auto coupling = beside_->coupling();
+    const std::span<const Index> at = coupling->rows();
+    std::vector<double> there(at.size());
+    for (std::size_t k = 0; k < at.size(); ++k) there[k] = all[std::size_t(at[k])];
+    coupling->start(there.data());
+    coupling->finish(there.data());
+    for (std::size_t k = 0; k < at.size(); ++k) all[std::size_t(at[k])] += there[k];
+    return all;
   }
 
   Space ex_;

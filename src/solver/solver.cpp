@@ -553,7 +553,8 @@ bool solver::Inside::symmetric(const Solver& solver) { return solver.body_->all_
 
 Costs Solver::costs() {
   if (!body_->factored) throw Error("costs comes after analyse and factor");
-  if (body_->team.beside) throw Error("costs are those of one rank alone, and ras has rows of others beside");
+  if (body_->team.beside && precond::kind_of(body_->plan.precond) == "ras")
+    throw Error("costs are those of one rank alone, and ras reaches into the rows of others");
   return body_->ladder && body_->ladder->stands() ? body_->ladder->costs() : body_->engine->costs();
 }
 Solver::Counts Solver::counts() const {

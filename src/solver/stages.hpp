@@ -79,7 +79,7 @@ class Stages {
   }
   /// An inner solve's at least.
   int basis_vectors() const { return std::max(options_.restart, is_refinement() ? levels_.front().inner : 0); }
-  void agree(sparse::Scales& scales, std::size_t rows) const;
+  bool agree(sparse::Scales& scales, std::size_t rows) const;
   /// Makes what a level computes with, and lets go of what it does not need.
   void prepare(std::size_t number);
   krylov::Method<Space, double>& method_in_double();
@@ -214,10 +214,7 @@ void Stages<Space, System>::factor(const CsrView& a, const System& system, preco
   system_ = &system;
   M_ = &M;
   sparse::Scales scales = sparse::scales_for(exec::Host(ex_.threads()), a, plan_.precision.storage);
-  if (M.reaches_other_ranks()) {
-    agree(scales, std::size_t(a.rows));
-    M.take_scales(scales.row, scales.column);
-  }
+  if (M.reaches_other_ranks() && agree(scales, std::size_t(a.rows))) M.take_scales(scales.row, scales.column);
   scaled_ = !scales.row.empty();
   unit_ = scales.typical_row;
   if (scaled_) {
@@ -229,15 +226,17 @@ void Stages<Space, System>::factor(const CsrView& a, const System& system, preco
   prepare(reached_);
 }
 
-/// All ranks scale, or none, from the same typical row.
+/// All ranks scale, or none, from the same typical row. Whether they do.
 template <class Space, class System>
-void Stages<Space, System>::agree(sparse::Scales& scales, std::size_t rows) const {
+bool Stages<Space, System>::agree(sparse::Scales& scales, std::size_t rows) const {
   double of[2] = {double(!scales.row.empty()), std::log2(scales.typical_row)};
   ranks_->sum(of);
   scales.typical_row = std::exp2(std::round(of[1] / ranks_->size()));
-  if (of[0] == 0 || !scales.row.empty()) return;
-  scales.row.assign(rows, 1.0);
-  scales.column.assign(rows, 1.0);
+  if (of[0] > 0 && scales.row.empty()) {
+    scales.row.assign(rows, 1.0);
+    scales.column.assign(rows, 1.0);
+  }
+  return of[0] > 0;
 }
 
 template <class Space, class System>

@@ -204,6 +204,43 @@ TEST(NewtonRanks, WhatOneRankFindsWrongAllRefuse) {
       {"NaN, infinite or too large"});
 }
 
+/// Bratu, its Jacobian's row 27 not a number left of the diagonal: what couples rank 1 of three to rank 0.
+struct Spoilt : Bratu {
+  template <class Put>
+  void jacobian(Index k, View<const double> u, Put put) const {
+    const double bad = k == 27 ? std::nan("") : 1.0;
+    Bratu::jacobian(k, u, [&](Index entry, double v) { put(entry, v < 0 ? bad * v : v); });
+  }
+};
+
+TEST(NewtonRanks, ACouplingThatIsNoNumberIsEverybodysWhateverThePreconditioner) {
+  for (const char* precond : {"jacobi", "ras:1,1"})
+    for (const char* precision : {"fp64", "fp32"}) {
+      SCOPED_TRACE(std::string(precond) + " " + precision);
+      NewtonOptions o = options_with("host", precond, "own");
+      o.linear.precision = precision;
+      expect_refused(
+          [&](const auto& c) {
+            const RowEquations equations(Spoilt{{9, 6}}, 27 * c->rank(), 27);
+            NewtonSolver newton(equations, o, c);
+            std::vector<double> x(27, 0.0);
+            newton.solve(x);
+          },
+          {"NaN"});
+    }
+}
+
+TEST(NewtonRanks, OverlapWithScalesOfValuesIsRefusedOnAllRanks) {
+  NewtonOptions o = options_with("host", "ras:1,1", "own");
+  o.linear.scaling = "matching";
+  expect_refused(
+      [&](const auto& c) {
+        const RowEquations equations(Bratu{9, 6}, 27 * c->rank(), 27);
+        NewtonSolver newton(equations, o, c);
+      },
+      {"matching", "values"});
+}
+
 TEST(NewtonRanks, RowsOfALargerSystemAreRefusedWithoutTheirRanks) {
   const RowEquations equations(Bratu{9, 6}, 0, 27);
   expect_words(refusal([&] { NewtonSolver newton(equations); }), {"other ranks", "communicator"});
