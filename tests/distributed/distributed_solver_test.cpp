@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "base/random.hpp"
 #include "distributed/rows.hpp"
 #include "krilu/distributed.hpp"
 #include "krilu/io.hpp"
@@ -217,32 +218,35 @@ TEST(DistributedSolver, MixedPrecisionReachesIntoOtherRanksToo) {
 }
 
 TEST(DistributedSolver, OverlapIsTheSameOnEverySpaceAndTakesNewValues) {
-  CsrMatrix a = generate("gen:convdiff2d:30x30");
+  const CsrMatrix a = generate("gen:convdiff2d:30x30");
+  CsrMatrix other = a;
+  for (std::size_t k = 0; k < other.values.size(); ++k) other.values[k] *= 1 + 0.5 * unit_random(k);
   const auto b = random_vector(std::size_t(a.rows), 2, -1, 1);
   const Starts starts{0, 250, 250, 900};  // one rank has no rows
   for (const char* precond : {"ras:1,2", "ras:3,1", "ras:2,1,ilut:10,0.001", "ras:1,1,iluk:1", "ras:2,1,dilu"}) {
     SCOPED_TRACE(precond);
     run_ranks(3, [&](const std::shared_ptr<Communicator>& c) {
-      const auto after = [&](const char* device, const std::vector<double>& scales) {
-        RowsMatrix rows = rows_of(a, starts, c->rank());
+      // Of the last matrix, where the first was analysed.
+      const auto solved = [&](const char* device, const std::vector<const CsrMatrix*>& matrices) {
         Options options = options_of("bicgstab", precond);
         options.device = device;
         DistributedSolver solver(options, c);
-        solver.setup(rows);
         Result r;
-        std::vector<double> x(std::size_t(rows.count));
-        for (const double s : scales) {
-          for (double& v : rows.values) v *= s;
-          solver.factor(rows);
-          std::fill(x.begin(), x.end(), 0.0);
+        for (const CsrMatrix* m : matrices) {
+          const RowsMatrix rows = rows_of(*m, starts, c->rank());
+          m == matrices.front() ? solver.setup(rows) : solver.factor(rows);
+          std::vector<double> x(std::size_t(rows.count));
           r = solver.solve({b.data() + rows.first, x.size()}, x);
           EXPECT_EQ(r.status, Status::converged);
         }
-        return r.iterations;
+        return r;
       };
-      const int iterations = after("host", {1});
-      EXPECT_EQ(after("host", {4, 0.5}), iterations);  // powers of two change no bit but exponents
-      EXPECT_NEAR(after("emulated", {1}), iterations, 2);
+      const Result host = solved("host", {&a});
+      const Result fresh = solved("host", {&other});
+      EXPECT_EQ(solved("host", {&a, &other}).history, fresh.history);
+      EXPECT_NE(fresh.history, host.history);
+      EXPECT_NEAR(solved("emulated", {&a}).iterations, host.iterations, 2);
+      EXPECT_NEAR(solved("emulated", {&a, &other}).iterations, fresh.iterations, 2);
     });
   }
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "distributed/rows.hpp"
 #include "exec/team.cuh"
 #include "krilu/distributed.hpp"
 #include "krilu/error.hpp"
@@ -25,18 +26,10 @@ void expect(bool holds, const std::string& what) {
   if (!holds) throw Error("not so: " + what);
 }
 
-RowsMatrix rows_of(const CsrMatrix& a, int rank, int ranks) {
-  RowsMatrix mine;
-  const auto start = [&](int r) { return std::int64_t(a.rows) * r / ranks; };
-  mine.all = a.rows;
-  mine.first = start(rank);
-  mine.count = Index(start(rank + 1) - mine.first);
-  const Offset base = a.offsets[std::size_t(mine.first)];
-  for (Index i = 0; i <= mine.count; ++i) mine.offsets.push_back(a.offsets[std::size_t(mine.first + i)] - base);
-  const auto nnz = std::ptrdiff_t(mine.offsets.back());
-  mine.columns.assign(a.columns.begin() + base, a.columns.begin() + base + nnz);
-  mine.values.assign(a.values.begin() + base, a.values.begin() + base + nnz);
-  return mine;
+RowsMatrix share_of(const CsrMatrix& a, const Communicator& c) {
+  test::Starts starts;
+  for (int r = 0; r <= c.size(); ++r) starts.push_back(std::int64_t(a.rows) * r / c.size());
+  return test::rows_of(a, starts, c.rank());
 }
 
 struct Case {
@@ -63,7 +56,7 @@ Result solved(const std::shared_ptr<Communicator>& c, const RowsMatrix& rows, co
 
 void check(const std::shared_ptr<Communicator>& c, const std::string& way, const Case& k) {
   const std::string name = std::string(k.matrix) + " " + k.solver + " " + k.precond + " " + k.precision;
-  const RowsMatrix rows = rows_of(generate(k.matrix), c->rank(), c->size());
+  const RowsMatrix rows = share_of(generate(k.matrix), *c);
   Options options;
   options.solver = k.solver;
   options.precond = k.precond;
@@ -94,7 +87,7 @@ void check(const std::shared_ptr<Communicator>& c, const std::string& way, const
 
 void time(const std::shared_ptr<Communicator>& c, int side) {
   const std::string cube = std::to_string(side);
-  const RowsMatrix rows = rows_of(generate("gen:convdiff3d:" + cube + "x" + cube + "x" + cube), c->rank(), c->size());
+  const RowsMatrix rows = share_of(generate("gen:convdiff3d:" + cube + "x" + cube + "x" + cube), *c);
   Options options;
   options.solver = "bicgstab";
   options.precond = "jacobi";
