@@ -2,21 +2,25 @@
 // Loops over the faces of a mesh on a GPU: the interface of face_loops.hpp, to be compiled by nvcc with
 // --extended-lambda. Functions are opened by KRILU_FN and capture views.
 //
-// Strategy slices, the fastest as a rule: a lane goes through the faces of its cell, several at a time, and addresses
-// them in 16 bits; each face is computed twice.
+// Strategies tiles, the fastest of large meshes, and diagonal: a thread block goes from tile to tile. Any thread
+// computes any face of the tile and leaves what it adds to a cell in a place of its own in shared memory, so that
+// nothing races; then each thread adds up a cell's. What has to be known of a tile is one piece of memory, which comes
+// in while the tile before is at work: no address is waited for. A face costs four bytes of addressing beside its
+// fields. Faces that tiles share are computed by both (strategy tiles), or beforehand into accumulators (strategy
+// diagonal: pairs of tiles, class after class; what is too sparse for that on a stream of its own at the same time).
 //
-// Strategies tiles and diagonal: a thread block sums in a tile. States of its cells and sums stand in shared memory,
-// and lane i of a warp works on the faces of cell i, slot by slot. Within a slot no two faces have the same other cell,
-// so that nothing races; the lane's own sum is a register. A face costs two bytes of addressing beside its fields.
-// Faces that tiles share are computed by both (strategy tiles), or beforehand into accumulators (strategy diagonal:
-// pairs of tiles, class after class; what is too sparse for that on a stream of its own at the same time).
+// Strategy slices, the fastest of small ones: a lane goes through the faces of its cell, several at a time, and
+// addresses them in 16 bits; each face is computed twice.
 #pragma once
 
+#include <cuda_pipeline.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "krilu/face_plan.hpp"
@@ -34,18 +38,33 @@ struct PlanData;
 
 namespace detail {
 
-constexpr int tile_cells_a_thread = 4;
+constexpr int tile_threads = 256;  // and most cells of a tile
+// Registers for so many blocks a multiprocessor; larger states and sums take more of them.
+template <class State, class Sum>
+constexpr int tile_blocks = sizeof(State) + sizeof(Sum) <= 3 * sizeof(double) ? 8 : 4;
+/// Faces of a thread at once. What they read is on its way at the same time.
+template <class Sum>
+constexpr int faces_at_once = sizeof(Sum) <= sizeof(double) ? 2 : 1;
 // Of slices: threads of a block, blocks that are to fit a multiprocessor, faces of a cell at once.
 constexpr int slice_threads = 256, slice_blocks = 6, slots_at_once = FacePlan::first_slots;
 constexpr int flat_threads = 256;  // of a block in kernels without tiles
 constexpr int pair_threads = 64;
-constexpr std::size_t staged_state = 16;  // bytes: larger states are read where they stand, each time
 
 template <class V>
 __device__ void add_atomically(V& value, const V& add) {
   static_assert(sizeof(V) % sizeof(double) == 0, "sums are made of doubles");
   for (std::size_t k = 0; k < sizeof(V) / sizeof(double); ++k)
     atomicAdd(reinterpret_cast<double*>(&value) + k, reinterpret_cast<const double*>(&add)[k]);
+}
+
+/// The value is computed by now, whether or not it is used later: its loads do not wait for a branch.
+template <class V>
+__device__ void settle(V& value) {
+  if constexpr (sizeof(V) % sizeof(double) == 0) {
+#pragma unroll
+    for (std::size_t k = 0; k < sizeof(V) / sizeof(double); ++k)
+      asm volatile("" : "+d"(reinterpret_cast<double*>(&value)[k]));
+  }
 }
 
 /// f(i) for i < n.
@@ -103,7 +122,7 @@ __global__ void __launch_bounds__(pair_threads)
   const Index pair = first + static_cast<Index>(blockIdx.x);
   for (Index s = p.pair_slot[pair]; s < p.pair_slot[pair + 1]; ++s) {
     for (Index f = p.slot_face[s] + static_cast<Index>(threadIdx.x); f < p.slot_face[s + 1]; f += pair_threads) {
-      const Index k = f - p.loose, o = p.owner[k], q = p.neighbour[k];
+      const Index k = f - p.loose, o = p.owner[f], q = p.neighbour[f];
       const Both<Sum> both = face(Face{f, o, q}, State(read(o)), State(read(q)));
       sums[p.pair_cells[k].owner] += both.owner;
       sums[p.pair_cells[k].neighbour] += both.neighbour;
@@ -112,96 +131,99 @@ __global__ void __launch_bounds__(pair_threads)
   }
 }
 
-/// A tile a block: sums of its cells. `shared_sum`, `rest_sum`: accumulators of strategy diagonal, and of the rest.
+/// Tiles blockIdx, blockIdx + gridDim and so on. `shared_sum`, `rest_sum`: accumulators of strategy diagonal, and of
+/// the rest. Shared memory: two parcels, and places for sums.
 template <class State, class Sum, class Read, class FaceFunction, class CellFunction>
-__global__ void __launch_bounds__(1024) tile_kernel(FacePlan p, Read read, FaceFunction face, CellFunction cell,
-                                                    const Sum* shared_sum, const Sum* rest_sum) {
-  constexpr int K = tile_cells_a_thread;
-  constexpr bool staged = sizeof(State) <= staged_state;
+__global__ void __launch_bounds__(tile_threads, tile_blocks<State, Sum>)
+    tile_kernel(FacePlan p, Read read, FaceFunction face, CellFunction cell, const Sum* shared_sum,
+                const Sum* rest_sum) {
+  constexpr int T = tile_threads, U = faces_at_once<Sum>;
   extern __shared__ __align__(16) unsigned char memory[];
-  Sum* const sums = reinterpret_cast<Sum*>(memory);
-  State* const states = reinterpret_cast<State*>(sums + p.most_cells);
-  const Index t = static_cast<Index>(blockIdx.x), tid = static_cast<Index>(threadIdx.x),
-              threads = static_cast<Index>(blockDim.x), warps = threads / 32, lane = tid % 32;
-  const Index first = p.tile_cell[t], n = p.tile_cell[t + 1] - first;
-  const auto state = [&](Index i) -> State {
-    if constexpr (staged)
-      return states[i];
-    else
-      return read(first + i);
+  FacePlan::Unit* const parcels = reinterpret_cast<FacePlan::Unit*>(memory);
+  Sum* const sums = reinterpret_cast<Sum*>(parcels + 2 * p.most_units);
+  const Index tid = static_cast<Index>(threadIdx.x), step = static_cast<Index>(gridDim.x), in_tile = p.stride - 1;
+  Index t = static_cast<Index>(blockIdx.x);
+  const auto fetch = [&](int which, Index begin, Index end) {
+#pragma unroll 1
+    for (Index k = tid; k < end - begin; k += T)
+      __pipeline_memcpy_async(parcels + which * p.most_units + k, p.parcel + begin + k, sizeof(FacePlan::Unit));
+    __pipeline_commit();
   };
-#pragma unroll
-  for (int k = 0; k < K; ++k)
-    if (const Index i = tid + k * threads; i < n) {
-      if constexpr (staged) states[i] = read(first + i);
-      sums[i] = Sum{};
-    }
-  __syncthreads();
+  fetch(0, p.parcel_at[t], p.parcel_at[t + 1]);
+  Index begin = 0, end = 0;  // of the next tile's parcel
+  if (t + step < p.tiles) begin = p.parcel_at[t + step], end = p.parcel_at[t + step + 1];
+  for (int which = 0; t < p.tiles; t += step, which ^= 1) {
+    fetch(which ^ 1, begin, end);
+    __pipeline_wait_prior(1);
+    __syncthreads();
+    const FacePlan::Parcel& parcel = *reinterpret_cast<const FacePlan::Parcel*>(parcels + which * p.most_units);
+    const Index first = parcel.first_cell, cells = parcel.cells, within = parcel.faces, cut = parcel.cuts;
+    begin = end = 0;
+    if (t + 2 * step < p.tiles) begin = p.parcel_at[t + 2 * step], end = p.parcel_at[t + 2 * step + 1];
 
-  if (p.cut)
-    for (Index r = p.cut_round[t]; r < p.cut_round[t + 1]; ++r) {
-      for (Index e = p.round_entry[r] + tid; e < p.round_entry[r + 1]; e += threads) {
-        const Index i = p.cut_cell[e];
-        sums[i] += face_of_row<State, Sum>(p.cut[e], first + i, state(i), read, face);
-      }
-      __syncthreads();
-    }
-
-  const FacePlan::Slots slots = p.slots[t];
-  Sum own[K];
-  Index next[K];  // face of the group of lane's k-th cell
+    const auto inner = [&](Index k, FacePlan::Places& to) {
+      to = parcel.places()[k];
+      const Index o = first + (to.owner & in_tile), q = first + (to.neighbour & in_tile);
+      return face(Face{parcel.first_face + k, o, q}, State(read(o)), State(read(q)));
+    };
+    const auto outer = [&](Index k, Index& to) {
+      to = parcel.cut_place()[k];
+      const FacePlan::Cut e = parcel.cut()[k];
+      const bool turned = e.face < 0;
+      const Index c = first + (to & in_tile);
+      const State here = read(c), there = read(e.other);
+      const Both<Sum> both = face(Face{turned ? ~e.face : e.face, turned ? e.other : c, turned ? c : e.other},
+                                  turned ? there : here, turned ? here : there);
+      return turned ? both.neighbour : both.owner;
+    };
+    // Without a branch, so that all loads are on their way at once: where there is no face left, the last one is
+    // computed again, for nothing.
+    if (within > 0) {
+      Both<Sum> both[U];
+      FacePlan::Places to[U];
+      Index beyond_to;
 #pragma unroll
-  for (int k = 0; k < K; ++k) {
-    own[k] = Sum{};
-    next[k] = tid - lane + k * threads < n ? p.group_face[slots.first_group + tid / 32 + k * warps] : 0;
-  }
-  for (int s = 0; s < slots.slots; ++s) {
-    const bool turned = s >= slots.turned;
-    Index other[K];
-    Sum beyond[K];
+      for (int u = 0; u < U; ++u) both[u] = inner(min(tid + u * T, within - 1), to[u]);
+      Sum beyond = outer(max(0, min(tid, cut - 1)), beyond_to);
 #pragma unroll
-    for (int k = 0; k < K; ++k) {
-      const Index i = tid + k * threads;
-      other[k] = -1;
-      if (i - lane >= n) continue;
-      const std::uint32_t mask = p.mask[slots.first_mask + (tid / 32 + k * warps) * slots.slots + s];
-      if (mask >> lane & 1) {
-        const Index f = next[k] + __popc(mask & ((1u << lane) - 1));
-        const Index j = p.other[f];
-        other[k] = j;
-        if (!turned) {
-          const Both<Sum> both = face(Face{f, first + i, first + j}, state(i), state(j));
-          own[k] += both.owner;
-          beyond[k] = both.neighbour;
-        } else {
-          const Both<Sum> both = face(Face{f, first + j, first + i}, state(j), state(i));
-          own[k] += both.neighbour;
-          beyond[k] = both.owner;
+      for (int u = 0; u < U; ++u) settle(both[u]);
+      settle(beyond);
+#pragma unroll
+      for (int u = 0; u < U; ++u)
+        if (tid + u * T < within) {
+          sums[to[u].owner] = both[u].owner;
+          sums[to[u].neighbour] = both[u].neighbour;
         }
-      }
-      next[k] += __popc(mask);
+      if (tid < cut) sums[beyond_to] = beyond;
     }
-#pragma unroll
-    for (int k = 0; k < K; ++k)
-      if (other[k] >= 0) sums[other[k]] += beyond[k];
-    __syncthreads();
-  }
-
-  if (p.touched) {
-    for (Index k = p.touched[t] + tid; k < p.touched[t + 1]; k += threads)
-      sums[p.touched_cell[k] - first] += shared_sum[k];
-    __syncthreads();
-  }
-  if (p.row) {
-    for (Index k = p.row[t] + tid; k < p.row[t + 1]; k += threads) sums[p.row_cell[k] - first] += rest_sum[k];
-    __syncthreads();
-  }
-#pragma unroll
-  for (int k = 0; k < K; ++k)
-    if (const Index i = tid + k * threads; i < n) {
-      own[k] += sums[i];
-      cell(first + i, state(i), own[k]);
+#pragma unroll 1
+    for (Index k = tid + U * T; k < within; k += T) {
+      FacePlan::Places to;
+      const Both<Sum> both = inner(k, to);
+      sums[to.owner] = both.owner;
+      sums[to.neighbour] = both.neighbour;
     }
+#pragma unroll 1
+    for (Index k = within > 0 ? tid + T : tid; k < cut; k += T) {
+      Index to;
+      const Sum beyond = outer(k, to);
+      sums[to] = beyond;
+    }
+#pragma unroll 1
+    for (Index k = tid; k < parcel.touched; k += T)
+      sums[parcel.touched_place()[k]] = shared_sum[parcel.first_touched + k];
+#pragma unroll 1
+    for (Index k = tid; k < parcel.rows; k += T) sums[parcel.row_place()[k]] = rest_sum[parcel.first_row + k];
+    const State own = read(first + min(tid, cells - 1));
+    const Index count = tid < cells ? parcel.arrivals()[tid] : 0;
+    __syncthreads();
+    if (tid < cells) {
+      Sum sum{};
+      for (Index s = 0; s < count; ++s) sum += sums[s * p.stride + tid];
+      cell(first + tid, own, sum);
+    }
+  }
+  __pipeline_wait_prior(0);
 }
 
 /// A slice a warp, a cell a lane. Several faces of a cell at once and without branches, so that what they read is on
@@ -257,33 +279,6 @@ __global__ void __launch_bounds__(slice_threads, slice_blocks)
     for (Index r = p.row[k]; r < p.row[k + 1]; ++r)
       if (p.row_cell[r] == c) sum += rest_sum[r];
   cell(c, own, sum);
-}
-
-/// The faces within a tile, each once.
-template <class State, class Read, class FaceFunction>
-__global__ void __launch_bounds__(1024) tile_face_kernel(FacePlan p, Read read, FaceFunction face) {
-  const Index t = static_cast<Index>(blockIdx.x), tid = static_cast<Index>(threadIdx.x),
-              threads = static_cast<Index>(blockDim.x), lane = tid % 32;
-  const Index first = p.tile_cell[t], n = p.tile_cell[t + 1] - first;
-  const FacePlan::Slots slots = p.slots[t];
-  for (Index i = tid; i - lane < n; i += threads) {
-    const Index group = i / 32;
-    Index next = p.group_face[slots.first_group + group];
-    State own{};
-    if (i < n) own = read(first + i);
-    for (int s = 0; s < slots.slots; ++s) {
-      const std::uint32_t mask = p.mask[slots.first_mask + group * slots.slots + s];
-      if (mask >> lane & 1) {
-        const Index f = next + __popc(mask & ((1u << lane) - 1));
-        const Index j = first + p.other[f];
-        if (s < slots.turned)
-          face(Face{f, first + i, j}, own, State(read(j)));
-        else
-          face(Face{f, j, first + i}, State(read(j)), own);
-      }
-      next += __popc(mask);
-    }
-  }
 }
 
 }  // namespace detail
@@ -381,9 +376,8 @@ class CudaFaceLoops {
   template <class State, class Read, class FaceFunction>
   void for_each_face(Read read, FaceFunction face) const {
     const FacePlan p = plan_;
-    if (p.loose > 0) detail::tile_face_kernel<State><<<unsigned(p.tiles), face_threads(), 0, stream()>>>(p, read, face);
-    flat(p.faces - p.loose, [=] __device__(Index k) {
-      face(Face{p.loose + k, p.owner[k], p.neighbour[k]}, State(read(p.owner[k])), State(read(p.neighbour[k])));
+    flat(p.faces, [=] __device__(Index f) {
+      face(Face{f, p.owner[f], p.neighbour[f]}, State(read(p.owner[f])), State(read(p.neighbour[f])));
     });
     launched();
   }
@@ -514,11 +508,12 @@ class CudaFaceLoops {
                 p, p.class_pair[c], read, face, shared_sum);
       if (p.rows > 0) join();
     }
-    constexpr bool staged = sizeof(State) <= detail::staged_state;
-    const std::size_t bytes = std::size_t(p.most_cells) * (sizeof(Sum) + (staged ? sizeof(State) : 0));
+    const std::size_t bytes = 2 * std::size_t(p.most_units) * sizeof(FacePlan::Unit) +
+                              std::size_t(p.slots) * std::size_t(p.stride) * sizeof(Sum);
     const auto kernel = detail::tile_kernel<State, Sum, Read, FaceFunction, CellFunction>;
-    allow_shared(reinterpret_cast<const void*>(kernel), bytes);
-    kernel<<<unsigned(p.tiles), tile_threads(), bytes, stream()>>>(p, read, face, cell, shared_sum, rest_sum);
+    const unsigned blocks = blocks_at_once(reinterpret_cast<const void*>(kernel), bytes);
+    kernel<<<std::min(unsigned(p.tiles), blocks), detail::tile_threads, bytes, stream()>>>(p, read, face, cell,
+                                                                                           shared_sum, rest_sum);
     launched();
   }
 
@@ -526,15 +521,11 @@ class CudaFaceLoops {
   struct Body;
   double measured(const exec::Cuda& space, mesh::PlanData& plan);
   void make(const exec::Cuda& space, const Mesh& mesh, const FaceLoopOptions& options);
-  unsigned tile_threads() const {
-    const unsigned each = 32u * unsigned(detail::tile_cells_a_thread);
-    return (unsigned(plan_.most_cells) + each - 1) / each * 32u;
-  }
-  unsigned face_threads() const { return tile_threads(); }
   static Index long_row();
   static void launched();
-  /// Throws krilu::Error where a block may not have so much shared memory.
-  void allow_shared(const void* kernel, std::size_t bytes) const;
+  /// Blocks of tile_threads with so much shared memory each that the GPU holds. Throws krilu::Error where a block may
+  /// not have so much.
+  unsigned blocks_at_once(const void* kernel, std::size_t bytes) const;
   /// Memory between the kernels of a loop; of two pieces.
   void* scratch(int piece, std::size_t bytes) const;
   /// The second stream, which from now on runs beside the first; join makes the first wait for it.

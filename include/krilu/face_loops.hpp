@@ -200,8 +200,8 @@ class FaceLoops {
           }
         },
         1);
-    shared(p.faces - p.loose, [&](Index k) {
-      face(Face{p.loose + k, p.owner[k], p.neighbour[k]}, read(p.owner[k]), read(p.neighbour[k]));
+    shared(p.faces - p.listed, [&](Index k) {
+      face(Face{p.listed + k, p.owner[k], p.neighbour[k]}, read(p.owner[k]), read(p.neighbour[k]));
     });
   }
 
@@ -421,7 +421,7 @@ class FaceLoops {
     const Index first = p.tile_cell[t], n = p.tile_cell[t + 1] - first;
     for (Index i = 0; i < n; ++i) sum[i] = Sum{};
     if (p.cut)
-      for (Index k = p.round_entry[p.cut_round[t]]; k < p.round_entry[p.cut_round[t + 1]]; ++k) {
+      for (Index k = p.cut_of[t]; k < p.cut_of[t + 1]; ++k) {
         const FacePlan::Cut e = p.cut[k];
         const Index i = p.cut_cell[k], c = first + i;
         if (e.face >= 0)

@@ -48,38 +48,64 @@ struct FaceLoopOptions {
 enum class FaceStrategy { slices, diagonal, tiles, gather, colours, atomics, serial };
 
 /// A plan as the loops read it: pointers into memory of the host or of a GPU. Faces 0 .. loose-1 join cells of one tile
-/// and stand tile after tile; the others have their cells in `owner` and `neighbour`, face f at f - loose.
+/// and stand tile after tile; in strategy tiles on a GPU those that a tile shares with later ones follow them. Those
+/// from `listed` on have their cells in `owner` and `neighbour`, face f at f - listed: loose ones on the host, all on a
+/// GPU.
 struct FacePlan {
   FaceStrategy strategy = FaceStrategy::serial;
-  Index cells = 0, faces = 0, loose = 0;
+  Index cells = 0, faces = 0, loose = 0, listed = 0;
   const Index *owner = nullptr, *neighbour = nullptr;
 
   // Tiles: tile t holds cells tile_cell[t] .. tile_cell[t+1]-1 and faces tile_face[t] .. tile_face[t+1]-1.
   Index tiles = 0, most_cells = 0;
   const Index *tile_cell = nullptr, *tile_face = nullptr;
-  // The other cell of each face below loose: on a GPU counted from the tile's first cell. On the host a tile's faces
-  // stand by their lower cell, count[c] for cell c, and the other is counted from that, times two, plus one where the
-  // lower cell is the face's neighbour; turned[t] says whether the tile has such faces. Once a cell's turn has come its
-  // sum is complete, so that what has to stay in cache is the distance between neighbours, not the tile.
+  // On the host a tile's faces stand by their lower cell, count[c] for cell c. other: the other cell, counted from
+  // that, times two, plus one where the lower cell is the face's neighbour; turned[t] says whether the tile has such
+  // faces. Once a cell's turn has come its sum is complete, so that what has to stay in cache is the distance between
+  // neighbours, not the tile.
   const std::uint16_t* other = nullptr;
   const std::uint8_t *count = nullptr, *turned = nullptr;
-
-  // On a GPU lane i of a group of 32 cells works on the faces of cell i, a slot a time; within a slot no two faces of a
-  // tile have the same other cell. A mask says which lanes have one. In the slots from `turned` on the lane's own cell
-  // is the face's neighbour.
-  struct Slots {
-    Index first_group;  // of the tile, in group_face
-    Index first_mask;   // of the tile; masks of a group stand together
-    std::uint16_t turned, slots;
-  };
-  const Slots* slots = nullptr;       // of each tile
-  const Index* group_face = nullptr;  // of each group: its first face; those of a group stand together, slot by slot
-  const std::uint32_t* mask = nullptr;
 
   struct Cut {
     Index face;   // or ~face where the cell at work is the face's neighbour
     Index other;  // the cell beyond
   };
+
+  // On a GPU a tile's faces are computed by any threads, and each leaves what it adds to a cell in a place of its own,
+  // of `slots` that the cell has in shared memory; once all have, each cell adds up its own. Place = slot * stride +
+  // the cell, counted from the tile's first; stride is a power of two. What a tile's threads have to know of it is one
+  // piece of memory, its parcel, which can be on its way while the tile before is at work.
+  struct alignas(4) Places {
+    std::uint16_t owner, neighbour;
+  };
+  struct alignas(16) Parcel {
+    Index first_cell, cells, first_face, faces;
+    Index cuts, first_touched, touched, first_row, rows;
+    // Behind it: of each cut face what it is and where its sum goes (of one that is none, where there are none: a face
+    // and cells that may be looked at); of each face within the tile, of each accumulator (strategy diagonal) and of
+    // each row of the rest, where theirs go; of each cell, how many places it has.
+    KRILU_INLINE const Cut* cut() const { return reinterpret_cast<const Cut*>(this + 1); }
+    KRILU_INLINE const Places* places() const { return reinterpret_cast<const Places*>(cut() + kept(cuts)); }
+    KRILU_INLINE const std::uint16_t* cut_place() const {
+      return reinterpret_cast<const std::uint16_t*>(places() + faces);
+    }
+    KRILU_INLINE const std::uint16_t* touched_place() const { return cut_place() + kept(cuts); }
+    KRILU_INLINE const std::uint16_t* row_place() const { return touched_place() + touched; }
+    KRILU_INLINE const std::uint8_t* arrivals() const {
+      return reinterpret_cast<const std::uint8_t*>(row_place() + rows);
+    }
+    KRILU_INLINE std::size_t bytes() const {
+      return std::size_t(reinterpret_cast<const unsigned char*>(arrivals() + cells) -
+                         reinterpret_cast<const unsigned char*>(this));
+    }
+    KRILU_INLINE static Index kept(Index cuts) { return cuts > 0 ? cuts : 1; }
+  };
+  struct alignas(16) Unit {
+    std::uint32_t words[4];
+  };
+  Index slots = 0, stride = 0, most_units = 0;  // most_units: of a parcel
+  const Index* parcel_at = nullptr;             // tiles + 1: that of tile t is parcel[parcel_at[t]] .. [t+1]-1
+  const Unit* parcel = nullptr;
 
   // Strategy slices: each cell through its faces, addressed in 16 bits. Slice k is cells 32 k .. 32 k + 31; slot s of
   // lane i stands at near[slice.entry(k, s) + i] and is the cell's s-th face, of the first straight[cell] of which the
@@ -104,9 +130,8 @@ struct FacePlan {
   const std::uint8_t* straight = nullptr;
   const Cut* far = nullptr;
 
-  // Strategy tiles: the faces that a tile shares with others, in rounds that meet no cell twice. Rounds of tile t:
-  // cut_round[t] .. cut_round[t+1]-1; entries of round r: round_entry[r] .. round_entry[r+1]-1.
-  const Index *cut_round = nullptr, *round_entry = nullptr;
+  // Strategy tiles on the host: the faces that tile t shares with others are cut[cut_of[t]] .. cut[cut_of[t+1]-1].
+  const Index* cut_of = nullptr;
   const Cut* cut = nullptr;
   const Index* cut_cell = nullptr;  // the tile's cell, counted from the tile's first
 

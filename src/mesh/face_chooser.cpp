@@ -21,11 +21,10 @@ Renumber renumbering(const FaceLoopOptions& options, const Mesh& mesh) {
 
 }  // namespace
 
-Index cells_that_fit(const Mesh& mesh, std::size_t fast, Index most) {
-  constexpr double cell = 16, face = 10;  // bytes: state and sum; coefficient and place
+Index cells_that_fit(const Mesh& mesh, TileBytes bytes, std::size_t fast, Index least, Index most) {
   const double faces = mesh.cells ? double(mesh.faces()) / mesh.cells : 0;
-  const double fit = double(fast) / (cell + face * faces);
-  return std::clamp(Index(std::min(fit, 1e6)) / 32 * 32, Index(256), most);
+  const double fit = double(fast) / (bytes.cell + bytes.face * faces);
+  return std::clamp(Index(std::min(fit, 1e6)) / 32 * 32, least, most);
 }
 
 PlanData choose_plan(const exec::Host& host, const Mesh& mesh, const FaceLoopOptions& options, const FaceTuning& tuning,

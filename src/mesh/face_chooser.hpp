@@ -9,9 +9,14 @@
 
 namespace krilu::mesh {
 
-/// Cells in a tile so that what it needs fits `fast` bytes, as Algorithm 2 of the SW26010 paper has it: state and sum
-/// of each cell, and the faces that stream by. Even in numbers of 32, from 256 to most.
-Index cells_that_fit(const Mesh& mesh, std::size_t fast, Index most);
+/// What a tile needs in fast memory, in bytes.
+struct TileBytes {
+  double cell, face;
+};
+
+/// Cells in a tile so that it fits `fast` bytes with the mesh's faces a cell, as Algorithm 2 of the SW26010 paper has
+/// it. Even in numbers of 32, from least to most.
+Index cells_that_fit(const Mesh& mesh, TileBytes bytes, std::size_t fast, Index least, Index most);
 
 /// Seconds that one product with a symmetric matrix takes by a plan, on a piece of the mesh.
 using Trial = std::function<double(PlanData&& plan)>;

@@ -36,10 +36,11 @@ namespace {
 /// results would depend on it.
 mesh::FaceTuning host_tuning(const Mesh& mesh) {
   constexpr Index least = 4096, most = 131072, enough = 64;
+  constexpr mesh::TileBytes bytes{.cell = 16, .face = 10};  // state and sum; coefficient and place
   mesh::FaceTuning tuning{};
-  tuning.block_cells =
-      std::clamp(mesh.cells / enough, least, mesh::cells_that_fit(mesh, exec::second_level_cache(), most));
-  tuning.lanes = false;
+  tuning.block_cells = std::clamp(mesh.cells / enough, least,
+                                  mesh::cells_that_fit(mesh, bytes, exec::second_level_cache(), least, most));
+  tuning.parcels = false;
   return tuning;
 }
 

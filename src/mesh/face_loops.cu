@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
+#include <bit>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,17 +18,21 @@ using exec::require_cuda;
 
 namespace {
 
-/// Several tiles share a multiprocessor's fast memory, so that one computes while others wait.
+/// Several tiles share a multiprocessor's fast memory, so that one computes while others wait. A tile's cells are a
+/// power of two, as places of sums are counted.
 mesh::FaceTuning gpu_tuning(const Mesh& mesh) {
-  constexpr std::size_t tiles_at_once = 4;
+  constexpr std::size_t tiles_at_once = 8;
+  constexpr mesh::TileBytes bytes{.cell = 2, .face = 30};  // two sums of a face; two parcels
+  constexpr Index least = 64;
   int device = 0, shared = 0;
   require_cuda(cudaGetDevice(&device), "asking for the GPU");
   require_cuda(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device),
                "asking for the GPU");
   mesh::FaceTuning tuning{};
-  tuning.most_cells = detail::tile_cells_a_thread * 1024;
-  tuning.block_cells = mesh::cells_that_fit(mesh, std::size_t(shared) / tiles_at_once, tuning.most_cells);
-  tuning.lanes = true;
+  tuning.most_cells = detail::tile_threads;
+  const Index fit = mesh::cells_that_fit(mesh, bytes, std::size_t(shared) / tiles_at_once, least, tuning.most_cells);
+  tuning.block_cells = Index(std::bit_floor(std::uint32_t(fit)));
+  tuning.parcels = true;
   return tuning;
 }
 
@@ -140,18 +147,20 @@ void CudaFaceLoops::synchronise() const { body_->space.synchronise(); }
 Index CudaFaceLoops::long_row() { return mesh::FaceTuning{}.long_row; }
 void CudaFaceLoops::launched() { require_cuda(cudaGetLastError(), "launching a loop over faces"); }
 
-void CudaFaceLoops::allow_shared(const void* kernel, std::size_t bytes) const {
-  constexpr std::size_t without_asking = 48 * 1024;
-  if (bytes <= without_asking) return;
-  int most = 0, device = 0;
+unsigned CudaFaceLoops::blocks_at_once(const void* kernel, std::size_t bytes) const {
+  int most = 0, device = 0, multiprocessors = 0, each = 0;
   require_cuda(cudaGetDevice(&device), "asking for the GPU");
   require_cuda(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "asking for the GPU");
+  require_cuda(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "asking for the GPU");
   if (bytes > std::size_t(most))
     throw Error("tiles of " + std::to_string(plan_.most_cells) + " cells need " + std::to_string(bytes) +
                 " bytes of shared memory where this GPU has " + std::to_string(most) +
                 ": ask for smaller blocks, or for strategy gather");
   require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes)),
                "asking for shared memory");
+  require_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, detail::tile_threads, bytes),
+               "asking how many blocks fit");
+  return unsigned(std::max(1, each * multiprocessors));
 }
 
 void* CudaFaceLoops::scratch(int piece, std::size_t bytes) const {

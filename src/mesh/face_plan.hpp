@@ -21,14 +21,14 @@ namespace krilu::mesh {
 struct FaceTuning {
   Index most_cells = 1 << 24;  // a tile may not have more
   Index block_cells;           // most cells in a tile
-  bool lanes;                  // slots and masks for a GPU; else counts of each cell
-  int slots = 12;          // most slots with the lane's cell as owner, and as neighbour; what fits none is left over
-  int rounds = 16;         // most rounds of cut faces in a tile; further entries are left over
-  int orders = 16;         // most diagonals beside the main one
-  double worth = 0.01;     // of the faces between tiles: fewer in a diagonal do not pay for its launches
-  double density = 0.004;  // a diagonal is dense from this part of the main one's faces a pair of tiles
-  int row = 32;            // most faces of a cell in a slice; further ones are left over
-  Index long_row = 64;     // entries from which a row is shared out among threads
+  bool parcels;                // for a GPU; else counts of each cell
+  Index places = 6144;         // of a parcel's tile for its faces' sums, at most; what finds none is left over
+  double crowded = 0.005;      // of the sums: for so few there are no more slots
+  int orders = 16;             // most diagonals beside the main one
+  double worth = 0.01;         // of the faces between tiles: fewer in a diagonal do not pay for its launches
+  double density = 0.004;      // a diagonal is dense from this part of the main one's faces a pair of tiles
+  int row = 32;                // most faces of a cell in a slice; further ones are left over
+  Index long_row = 64;         // entries from which a row is shared out among threads
 };
 
 /// A plan and the memory that it points to.
@@ -39,15 +39,14 @@ struct PlanData {
   Buffer<Index> owner, neighbour;
   Buffer<Index> tile_cell, tile_face;
   Buffer<std::uint8_t> count, turned;
-  Buffer<FacePlan::Slots> slots;
-  Buffer<Index> group_face;
-  Buffer<std::uint32_t> mask;
   Buffer<std::uint16_t> other;
+  Buffer<Index> parcel_at;
+  Buffer<FacePlan::Unit> parcel;
   Buffer<FacePlan::Slice> slice_of;
   Buffer<FacePlan::Near> near;
   Buffer<std::uint8_t> straight;
   Buffer<FacePlan::Cut> far;
-  Buffer<Index> cut_round, round_entry;
+  Buffer<Index> cut_of;
   Buffer<FacePlan::Cut> cut;
   Buffer<Index> cut_cell;
   Buffer<Index> class_pair, pair_slot, slot_face;
@@ -62,11 +61,10 @@ struct PlanData {
   template <class F>
   void each(F f) {
     f(owner, view.owner), f(neighbour, view.neighbour), f(tile_cell, view.tile_cell), f(tile_face, view.tile_face);
-    f(count, view.count), f(turned, view.turned), f(slots, view.slots), f(group_face, view.group_face),
-        f(mask, view.mask);
+    f(count, view.count), f(turned, view.turned), f(parcel_at, view.parcel_at), f(parcel, view.parcel);
     f(slice_of, view.slice_of);
     f(near, view.near), f(straight, view.straight), f(far, view.far);
-    f(other, view.other), f(cut_round, view.cut_round), f(round_entry, view.round_entry), f(cut, view.cut);
+    f(other, view.other), f(cut_of, view.cut_of), f(cut, view.cut);
     f(cut_cell, view.cut_cell), f(pair_slot, view.pair_slot), f(slot_face, view.slot_face);
     f(pair_cells, view.pair_cells), f(touched, view.touched), f(touched_cell, view.touched_cell), f(row, view.row);
     f(row_cell, view.row_cell), f(row_entry, view.row_entry), f(long_row, view.long_row), f(entry, view.entry);

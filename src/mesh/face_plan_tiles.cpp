@@ -2,12 +2,12 @@
 #include "mesh/face_plan_tiles.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <numeric>
 
+#include "mesh/face_parcels.hpp"
 #include "mesh/left_over.hpp"
 #include "mesh/tasks.hpp"
 
@@ -15,8 +15,7 @@ namespace krilu::mesh {
 
 namespace {
 
-constexpr std::uint8_t no_slot = 255;
-constexpr Index lanes = 32;
+constexpr Index lanes = 32;  // of a warp
 
 /// Items 0 .. n-1 in buckets, in their own sequence within each: `item` holds those of bucket k at offsets[k] ..
 /// offsets[k+1]-1. key(i) >= buckets: left out. Shared by threads; the same for any number of them.
@@ -71,13 +70,18 @@ class Arrangement {
   }
 
   void run(int orders) {
+    if (tuning_.parcels) choose_slots();
     inner_faces();
     outer_faces(orders);
-    plan_.owner.resize(plan_.face_order.size() - std::size_t(plan_.view.loose));
+    loose_ = faces_ - plan_.view.loose;
+    if (tuning_.parcels && plan_.view.strategy == FaceStrategy::tiles) bring_home();
+    // A host finds the cells of faces within tiles by their rows; on a GPU loops over faces are flat.
+    const Index listed = plan_.view.listed = tuning_.parcels ? 0 : plan_.view.loose;
+    plan_.owner.resize(std::size_t(faces_ - listed));
     plan_.neighbour.resize(plan_.owner.size());
     host_.for_each_range(plan_.owner.size(), [&](Index begin, Index end) {
       for (auto k = std::size_t(begin); k < std::size_t(end); ++k) {
-        const auto f = std::size_t(plan_.face_order[k + std::size_t(plan_.view.loose)]);
+        const auto f = std::size_t(plan_.face_order[k + std::size_t(listed)]);
         plan_.owner[k] = a_[f];
         plan_.neighbour[k] = b_[f];
       }
@@ -88,6 +92,7 @@ class Arrangement {
       accumulators();
     plan_.report.remainder_fraction = faces_ ? 0.5 * double(left_.size()) / faces_ : 0;
     put_left_over(plan_, plan_.tile_cell, left_, tuning_.long_row);
+    if (tuning_.parcels) make_parcels(host_, plan_);
   }
 
  private:
@@ -111,13 +116,14 @@ class Arrangement {
   // --- order 0: faces within tiles ------------------------------------------------------------------------------
   struct Inner {
     Index face, owner, neighbour;  // cells counted from the tile's first
+    Index rank;                    // among the faces of its lower cell
   };
 
   /// Work space of one thread.
   struct Work {
     std::vector<Inner> spare;
     std::vector<Index> count;
-    std::vector<std::array<std::uint16_t, 4>> used;
+    std::vector<Index> rank;
   };
   /// Faces of a tile in the order of key(face), which is below `keys`; those of one key keep their sequence.
   template <class Key>
@@ -130,11 +136,38 @@ class Arrangement {
     std::copy(work.spare.begin(), work.spare.end(), faces.begin());
   }
 
-  /// By lower cell, then by higher.
-  void give_rows(Index t, std::span<Inner> faces, std::uint8_t* slot, Work& work) {
-    const Index n = cells_of(t);
-    sort_by(faces, n, work, [](const Inner& f) { return std::max(f.owner, f.neighbour); });
-    sort_by(faces, n, work, [](const Inner& f) { return std::min(f.owner, f.neighbour); });
+  /// So many places for the sums of a cell's faces that all but a few sums have one, as far as memory goes.
+  void choose_slots() {
+    plan_.view.stride = Index(std::bit_ceil(std::uint32_t(std::max<Index>(1, plan_.view.most_cells))));
+    sums_.resize(std::size_t(plan_.view.cells));
+    std::fill(sums_.begin(), sums_.end(), 0);
+    for (const Buffer<Index>* cells : {&a_, &b_})
+      for (const Index c : *cells) ++sums_[std::size_t(c)];
+    const Index most = std::min<Index>(tuning_.places / plan_.view.stride, most_slots);
+    std::vector<std::int64_t> cells_with(std::size_t(most) + 1, 0);
+    for (Index& sums : sums_) {
+      ++cells_with[std::size_t(std::min(most, sums))];
+      sums = 0;  // from now on: those that have a place
+    }
+    std::int64_t beyond = 0, larger = 0;
+    slots_ = most;
+    // One slot less leaves over a sum of each cell that has all of these.
+    while (slots_ > 1) {
+      larger += cells_with[std::size_t(slots_)];
+      beyond += larger;
+      if (double(beyond) > tuning_.crowded * 2 * faces_) break;
+      --slots_;
+    }
+  }
+
+  void by_rows(std::span<Inner> faces, Index cells, Work& work) const {
+    sort_by(faces, cells, work, [](const Inner& f) { return std::max(f.owner, f.neighbour); });
+    sort_by(faces, cells, work, [](const Inner& f) { return std::min(f.owner, f.neighbour); });
+  }
+
+  /// By lower cell, then by higher. What fits no bytes is left out.
+  void order_by_rows(Index t, std::span<Inner> faces, std::uint8_t* fits, Work& work) const {
+    by_rows(faces, cells_of(t), work);
     constexpr int most = 255;
     constexpr Index farthest = 32767;
     int in_row = 0;
@@ -142,39 +175,29 @@ class Arrangement {
       const Index own = std::min(faces[k].owner, faces[k].neighbour);
       in_row = k > 0 && own == std::min(faces[k - 1].owner, faces[k - 1].neighbour) ? in_row + 1 : 1;
       const Index distance = std::max(faces[k].owner, faces[k].neighbour) - own;
-      slot[k] = in_row > most || distance > farthest ? no_slot : 0;
+      fits[k] = in_row <= most && distance <= farthest;
     }
   }
 
-  /// Slots for the faces of a tile: in each, no cell is the lane's own of two faces, and none is the other cell of two.
-  /// The lane's own cell is the owner by preference; a face goes the other way round where that spares a slot or more.
-  void give_slots(Index t, std::span<Inner> faces, std::uint8_t* slot, Work& work) {
-    const Index n = cells_of(t);
-    sort_by(faces, n, work, [](const Inner& f) { return std::max(f.owner, f.neighbour); });
-    sort_by(faces, n, work, [](const Inner& f) { return std::min(f.owner, f.neighbour); });
-    work.used.assign(std::size_t(n), {});
-    // Words of a cell: as the lane's own and as the other, with the owner in the lane; and with the neighbour in it.
-    const auto all = std::uint16_t((1u << tuning_.slots) - 1);
-    int straight = 0, turned = 0;
-    for (std::size_t k = 0; k < faces.size(); ++k) {
-      auto &o = work.used[std::size_t(faces[k].owner)], &q = work.used[std::size_t(faces[k].neighbour)];
-      const auto free_straight = std::uint16_t(~(o[0] | q[1]) & all), free_turned = std::uint16_t(~(q[2] | o[3]) & all);
-      const int s = std::countr_zero(free_straight), w = std::countr_zero(free_turned);
-      if (!free_straight && !free_turned) {
-        slot[k] = no_slot;
-      } else if (s <= w + 1 && free_straight) {
-        slot[k] = std::uint8_t(s);
-        o[0] = std::uint16_t(o[0] | 1u << s);
-        q[1] = std::uint16_t(q[1] | 1u << s);
-        straight = std::max(straight, s + 1);
-      } else {
-        slot[k] = std::uint8_t(w + 16);
-        q[2] = std::uint16_t(q[2] | 1u << w);
-        o[3] = std::uint16_t(o[3] | 1u << w);
-        turned = std::max(turned, w + 1);
-      }
+  /// For 32 lower cells the first faces of all, then the second, and so on: the threads of a warp meet cells that stand
+  /// side by side. What finds no place for its sums is left out.
+  void order_by_lanes(Index t, std::span<Inner> faces, std::uint8_t* fits, Work& work) {
+    by_rows(faces, cells_of(t), work);
+    work.rank.assign(std::size_t(cells_of(t)), 0);
+    Index ranks = 0;
+    for (Inner& f : faces) {
+      f.rank = work.rank[std::size_t(std::min(f.owner, f.neighbour))]++;
+      ranks = std::max(ranks, f.rank + 1);
     }
-    slots_[std::size_t(t)] = {0, 0, std::uint16_t(straight), std::uint16_t(straight + turned)};
+    sort_by(faces, ranks, work, [](const Inner& f) { return f.rank; });
+    sort_by(faces, cells_of(t) / lanes + 1, work,
+            [](const Inner& f) { return std::min(f.owner, f.neighbour) / lanes; });
+    Index* const sums = sums_.data() + first_of(t);
+    for (std::size_t k = 0; k < faces.size(); ++k) {
+      Index &o = sums[faces[k].owner], &q = sums[faces[k].neighbour];
+      fits[k] = o < slots_ && q < slots_;
+      if (fits[k]) ++o, ++q;
+    }
   }
 
   void inner_faces() {
@@ -183,9 +206,8 @@ class Arrangement {
       return other >= first && other < first_of(t + 1) ? t : tiles_;
     });
     Buffer<Inner> inner(at.item.size());
-    Buffer<std::uint8_t> slot(at.item.size());
-    slots_.resize(std::size_t(tiles_));
-    Buffer<Index> kept(std::size_t(tiles_) + 1);  // faces of a tile that have a slot
+    Buffer<std::uint8_t> fits(at.item.size());
+    Buffer<Index> kept(std::size_t(tiles_) + 1);  // faces of a tile that fit
     kept[0] = 0;
     std::atomic<Index> next{0};
     host_.parallel(host_.threads(), [&](int, int) {
@@ -194,104 +216,52 @@ class Arrangement {
         const auto begin = std::size_t(at.offsets[std::size_t(t)]), end = std::size_t(at.offsets[std::size_t(t) + 1]);
         for (std::size_t k = begin; k < end; ++k) {
           const Index f = at.item[k];
-          inner[k] = {f, a_[std::size_t(f)] - first_of(t), b_[std::size_t(f)] - first_of(t)};
+          inner[k] = {f, a_[std::size_t(f)] - first_of(t), b_[std::size_t(f)] - first_of(t), 0};
         }
         const std::span<Inner> faces(inner.data() + begin, end - begin);
-        if (tuning_.lanes)
-          give_slots(t, faces, slot.data() + begin, work);
+        if (tuning_.parcels)
+          order_by_lanes(t, faces, fits.data() + begin, work);
         else
-          give_rows(t, faces, slot.data() + begin, work);
-        kept[std::size_t(t) + 1] = Index(
-            std::count_if(slot.begin() + Index(begin), slot.begin() + Index(end), [](auto s) { return s != no_slot; }));
+          order_by_rows(t, faces, fits.data() + begin, work);
+        kept[std::size_t(t) + 1] = Index(std::count(fits.begin() + Index(begin), fits.begin() + Index(end), 1));
       }
     });
     std::partial_sum(kept.begin(), kept.end(), kept.begin());
-    Index groups = 0, masks = 0;
-    for (Index t = 0; t < tiles_; ++t) {
-      FacePlan::Slots& s = slots_[std::size_t(t)];
-      s.first_group = groups;
-      s.first_mask = masks;
-      const Index own = (cells_of(t) + lanes - 1) / lanes;
-      groups += own;
-      masks += own * s.slots;
-    }
     const Index loose = kept[std::size_t(tiles_)];
     plan_.view.loose = loose;
     plan_.face_order.resize(std::size_t(faces_));
     plan_.tile_face = std::move(kept);
-    if (tuning_.lanes) {
-      plan_.slots.assign(slots_.begin(), slots_.end());
-      plan_.group_face.resize(std::size_t(groups));
-      plan_.mask.resize(std::size_t(masks));
-    } else {
+    if (!tuning_.parcels) {
       plan_.count.resize(std::size_t(plan_.view.cells));
       plan_.turned.resize(std::size_t(tiles_));
+      plan_.other.resize(std::size_t(loose));
     }
-    plan_.other.resize(std::size_t(loose));
     for_each_task(host_, std::size_t(tiles_), [&](std::size_t number) {
       const auto t = Index(number);
-      const auto begin = std::size_t(at.offsets[std::size_t(t)]), end = std::size_t(at.offsets[std::size_t(t) + 1]);
-      if (tuning_.lanes)
-        place_by_slots(t, {inner.data() + begin, end - begin}, slot.data() + begin);
-      else
-        place_by_rows(t, {inner.data() + begin, end - begin}, slot.data() + begin);
+      const auto begin = std::size_t(at.offsets[number]), end = std::size_t(at.offsets[number + 1]);
+      auto put = plan_.face_order.begin() + plan_.tile_face[number];
+      for (std::size_t k = begin; k < end; ++k)
+        if (fits[k]) *put++ = inner[k].face;
+      if (!tuning_.parcels) place_by_rows(t, {inner.data() + begin, end - begin}, fits.data() + begin);
     });
-    // What found no slot stands with the faces between tiles, after them.
+    // What does not fit stands with the faces between tiles, after them.
     for (std::size_t k = 0; k < inner.size(); ++k)
-      if (slot[k] == no_slot) without_slot_.push_back(inner[k].face);
+      if (!fits[k]) does_not_fit_.push_back(inner[k].face);
   }
 
-  void place_by_rows(Index t, std::span<const Inner> faces, const std::uint8_t* slot) {
+  void place_by_rows(Index t, std::span<const Inner> faces, const std::uint8_t* fits) {
     std::uint8_t* const count = plan_.count.data() + first_of(t);
     std::fill_n(count, std::size_t(cells_of(t)), std::uint8_t(0));
     std::uint8_t any_turned = 0;
     auto f = std::size_t(plan_.tile_face[std::size_t(t)]);
     for (std::size_t k = 0; k < faces.size(); ++k) {
-      if (slot[k] == no_slot) continue;
+      if (!fits[k]) continue;
       const bool turned = faces[k].owner > faces[k].neighbour;
       any_turned |= turned;
       ++count[std::size_t(std::min(faces[k].owner, faces[k].neighbour))];
-      plan_.face_order[f] = faces[k].face;
       plan_.other[f++] = std::uint16_t(2 * std::abs(faces[k].owner - faces[k].neighbour) + turned);
     }
     plan_.turned[std::size_t(t)] = any_turned;
-  }
-
-  /// Group by group, slot by slot, lane by lane.
-  void place_by_slots(Index t, std::span<const Inner> faces, const std::uint8_t* slot) {
-    const FacePlan::Slots s = slots_[std::size_t(t)];
-    const Index groups = (cells_of(t) + lanes - 1) / lanes;
-    std::vector<std::uint32_t> mask(std::size_t(groups) * s.slots, 0);
-    std::vector<Index> base(mask.size());
-    const auto at = [&](std::size_t k, Index& lane, std::size_t& m) {
-      const bool turned = slot[k] >= 16;
-      const Index own = turned ? faces[k].neighbour : faces[k].owner;
-      lane = own % lanes;
-      m = std::size_t(own / lanes) * s.slots + (turned ? s.turned + slot[k] - 16u : slot[k]);
-    };
-    Index lane;
-    std::size_t m;
-    for (std::size_t k = 0; k < faces.size(); ++k) {
-      if (slot[k] == no_slot) continue;
-      at(k, lane, m);
-      mask[m] |= std::uint32_t(1) << lane;
-    }
-    Index face = plan_.tile_face[std::size_t(t)];
-    for (Index g = 0; g < groups; ++g) {
-      plan_.group_face[std::size_t(s.first_group + g)] = face;
-      for (std::size_t k = std::size_t(g) * s.slots; k < std::size_t(g + 1) * s.slots; ++k) {
-        base[k] = face;
-        face += std::popcount(mask[k]);
-      }
-    }
-    std::copy(mask.begin(), mask.end(), plan_.mask.begin() + s.first_mask);
-    for (std::size_t k = 0; k < faces.size(); ++k) {
-      if (slot[k] == no_slot) continue;
-      at(k, lane, m);
-      const auto f = std::size_t(base[m] + std::popcount(mask[m] & ((std::uint32_t(1) << lane) - 1)));
-      plan_.face_order[f] = faces[k].face;
-      plan_.other[f] = std::uint16_t(slot[k] >= 16 ? faces[k].owner : faces[k].neighbour);
-    }
   }
 
   // --- order 1 and more: faces between tiles --------------------------------------------------------------------
@@ -322,10 +292,11 @@ class Arrangement {
     const auto cut = Index(at.item.size());
     plan_.report.cut_fraction = faces_ ? double(cut) / faces_ : 0;
     const auto put = [&](std::size_t k, Index f) { plan_.face_order[std::size_t(plan_.view.loose) + k] = f; };
-    for (std::size_t k = 0; k < without_slot_.size(); ++k) put(std::size_t(cut) + k, without_slot_[k]);
+    for (std::size_t k = 0; k < does_not_fit_.size(); ++k) put(std::size_t(cut) + k, does_not_fit_[k]);
     chosen_ = 0;
     if (plan_.view.strategy == FaceStrategy::tiles) {
       for (std::size_t k = 0; k < at.item.size(); ++k) put(k, at.item[k]);
+      cut_from_ = std::move(at.offsets);
       return;
     }
     // Which diagonals are dense enough for blocks (Algorithm 4).
@@ -374,6 +345,10 @@ class Arrangement {
     plan_.view.classes = Index(plan_.class_pair.size()) - 1;
   }
   Index& loose_face(Index k) { return plan_.face_order[std::size_t(plan_.view.loose + k)]; }
+  /// Its cells, once the faces have their places.
+  Index owner_of(Index k) const { return plan_.owner[std::size_t(id_of(k) - plan_.view.listed)]; }
+  Index neighbour_of(Index k) const { return plan_.neighbour[std::size_t(id_of(k) - plan_.view.listed)]; }
+  Index id_of(Index k) const { return home_.empty() ? plan_.view.loose + k : home_[std::size_t(k)]; }
 
   /// Loose faces begin .. end-1 are those between two tiles: in slots that meet no cell twice.
   void add_pair(Index begin, Index end) {
@@ -417,8 +392,7 @@ class Arrangement {
   void accumulators() {
     const auto cells = std::size_t(plan_.view.cells);
     std::vector<Index> number(cells, 0);
-    for (std::size_t k = 0; k < std::size_t(chosen_); ++k)
-      number[std::size_t(plan_.owner[k])] = number[std::size_t(plan_.neighbour[k])] = 1;
+    for (Index k = 0; k < chosen_; ++k) number[std::size_t(owner_of(k))] = number[std::size_t(neighbour_of(k))] = 1;
     plan_.touched.assign(std::size_t(tiles_) + 1, 0);
     for (Index t = 0; t < tiles_; ++t) {
       for (auto c = std::size_t(first_of(t)); c < std::size_t(first_of(t + 1)); ++c)
@@ -430,86 +404,95 @@ class Arrangement {
     }
     plan_.view.touched_cells = Index(plan_.touched_cell.size());
     plan_.pair_cells.resize(std::size_t(chosen_));
-    for (std::size_t k = 0; k < std::size_t(chosen_); ++k)
-      plan_.pair_cells[k] = {number[std::size_t(plan_.owner[k])], number[std::size_t(plan_.neighbour[k])]};
-    for (auto k = std::size_t(chosen_); k < plan_.owner.size(); ++k) leave(Index(k));
+    for (Index k = 0; k < chosen_; ++k)
+      plan_.pair_cells[std::size_t(k)] = {number[std::size_t(owner_of(k))], number[std::size_t(neighbour_of(k))]};
+    for (Index k = chosen_; k < loose_; ++k) leave(k);
   }
   /// Loose face k is left over, for both of its cells.
   void leave(Index k) {
-    const Index f = plan_.view.loose + k;
-    left_.push_back({plan_.owner[std::size_t(k)], {f, plan_.neighbour[std::size_t(k)]}});
-    left_.push_back({plan_.neighbour[std::size_t(k)], {~f, plan_.owner[std::size_t(k)]}});
+    const Index f = id_of(k);
+    left_.push_back({owner_of(k), {f, neighbour_of(k)}});
+    left_.push_back({neighbour_of(k), {~f, owner_of(k)}});
+  }
+
+  /// Cut faces go behind the faces of their lower tile: flat loops over faces meet each cell's faces together.
+  void bring_home() {
+    Buffer<Index> order(plan_.face_order.size()), first(std::size_t(tiles_) + 1);
+    home_.resize(std::size_t(loose_));
+    const auto loose = plan_.face_order.begin() + plan_.view.loose;
+    for (std::size_t t = 0; t <= std::size_t(tiles_); ++t) first[t] = plan_.tile_face[t] + cut_from_[t];
+    for_each_task(host_, std::size_t(tiles_), [&](std::size_t t) {
+      std::copy(plan_.face_order.begin() + plan_.tile_face[t], plan_.face_order.begin() + plan_.tile_face[t + 1],
+                order.begin() + first[t]);
+      Index to = first[t] + plan_.tile_face[t + 1] - plan_.tile_face[t];
+      for (Index k = cut_from_[t]; k < cut_from_[t + 1]; ++k) {
+        order[std::size_t(to)] = loose[k];
+        home_[std::size_t(k)] = to++;
+      }
+    });
+    const Index cut = cut_from_[std::size_t(tiles_)];  // what does not fit stays at the end
+    std::copy(loose + cut, plan_.face_order.end(), order.begin() + first[std::size_t(tiles_)]);
+    std::iota(home_.begin() + cut, home_.end(), first[std::size_t(tiles_)]);
+    plan_.face_order = std::move(order);
+    plan_.tile_face = std::move(first);
+    plan_.view.loose = plan_.tile_face[std::size_t(tiles_)];
   }
 
   // --- strategy tiles: both tiles of a cut face compute it ------------------------------------------------------
   void cut_lists() {
-    const auto loose = Index(plan_.owner.size());
-    const Index cut = loose - Index(without_slot_.size());
-    for (Index k = cut; k < loose; ++k) leave(k);
+    const Index cut = loose_ - Index(does_not_fit_.size());
+    for (Index k = cut; k < loose_; ++k) leave(k);
     // Twice: as seen by the owner's tile, and by the neighbour's.
-    const auto cell_of = [&](Index i) {
-      return i % 2 == 0 ? plan_.owner[std::size_t(i / 2)] : plan_.neighbour[std::size_t(i / 2)];
-    };
+    const auto cell_of = [&](Index i) { return i % 2 == 0 ? owner_of(i / 2) : neighbour_of(i / 2); };
     Buckets at = in_buckets(host_, 2 * cut, tiles_, [&](Index i) { return tile_of(cell_of(i)); });
-    Buffer<std::uint16_t> round(at.item.size());
-    Buffer<Index> rounds_of(std::size_t(tiles_) + 1), entries_of(std::size_t(tiles_) + 1);
-    rounds_of[0] = entries_of[0] = 0;
-    for_each_task(host_, std::size_t(tiles_), [&](std::size_t number) {
-      const auto t = Index(number);
-      std::vector<std::uint16_t> met(std::size_t(cells_of(t)), 0);
-      Index rounds = 0, entries = 0;
-      for (auto k = std::size_t(at.offsets[std::size_t(t)]); k < std::size_t(at.offsets[std::size_t(t) + 1]); ++k) {
-        std::uint16_t& count = met[std::size_t(cell_of(at.item[k]) - first_of(t))];
-        round[k] = count;
-        if (int(count) == tuning_.rounds) continue;
-        rounds = std::max<Index>(rounds, ++count);
+    plan_.cut_of.resize(std::size_t(tiles_) + 1);
+    plan_.cut_of[0] = 0;
+    Buffer<std::uint8_t> fits(at.item.size());
+    for_each_task(host_, std::size_t(tiles_), [&](std::size_t t) {
+      Index entries = 0;
+      for (auto k = std::size_t(at.offsets[t]); k < std::size_t(at.offsets[t + 1]); ++k) {
+        fits[k] = !tuning_.parcels || sums_[std::size_t(cell_of(at.item[k]))] < slots_;
+        if (!fits[k]) continue;
+        if (tuning_.parcels) ++sums_[std::size_t(cell_of(at.item[k]))];
         ++entries;
       }
-      rounds_of[std::size_t(t) + 1] = rounds;
-      entries_of[std::size_t(t) + 1] = entries;
+      plan_.cut_of[t + 1] = entries;
     });
-    std::partial_sum(rounds_of.begin(), rounds_of.end(), rounds_of.begin());
-    std::partial_sum(entries_of.begin(), entries_of.end(), entries_of.begin());
-    plan_.round_entry.resize(std::size_t(rounds_of[std::size_t(tiles_)]) + 1);
-    plan_.round_entry.back() = entries_of[std::size_t(tiles_)];
-    plan_.cut.resize(std::size_t(entries_of[std::size_t(tiles_)]));
+    std::partial_sum(plan_.cut_of.begin(), plan_.cut_of.end(), plan_.cut_of.begin());
+    plan_.cut.resize(std::size_t(plan_.cut_of[std::size_t(tiles_)]));
     plan_.cut_cell.resize(plan_.cut.size());
-    for_each_task(host_, std::size_t(tiles_), [&](std::size_t number) {
-      const auto t = Index(number);
-      Index entry = entries_of[std::size_t(t)];
-      for (Index r = rounds_of[std::size_t(t)]; r < rounds_of[std::size_t(t) + 1]; ++r) {
-        plan_.round_entry[std::size_t(r)] = entry;
-        for (auto k = std::size_t(at.offsets[std::size_t(t)]); k < std::size_t(at.offsets[std::size_t(t) + 1]); ++k) {
-          if (Index(round[k]) != r - rounds_of[std::size_t(t)]) continue;
-          const Index i = at.item[k], f = plan_.view.loose + i / 2;
-          const bool owner = i % 2 == 0;
-          plan_.cut[std::size_t(entry)] = {owner ? f : ~f, cell_of(i ^ 1)};
-          plan_.cut_cell[std::size_t(entry)] = cell_of(i) - first_of(t);
-          ++entry;
+    const auto as_seen = [&](Index i) {
+      const Index f = id_of(i / 2);
+      return FacePlan::Cut{i % 2 == 0 ? f : ~f, cell_of(i ^ 1)};
+    };
+    for_each_task(host_, std::size_t(tiles_), [&](std::size_t t) {
+      auto entry = std::size_t(plan_.cut_of[t]);
+      for (auto k = std::size_t(at.offsets[t]); k < std::size_t(at.offsets[t + 1]); ++k)
+        if (fits[k]) {
+          plan_.cut[entry] = as_seen(at.item[k]);
+          plan_.cut_cell[entry++] = cell_of(at.item[k]) - first_of(Index(t));
         }
-      }
     });
     for (std::size_t k = 0; k < at.item.size(); ++k)
-      if (int(round[k]) == tuning_.rounds) {
-        const Index i = at.item[k], f = plan_.view.loose + i / 2;
-        left_.push_back({cell_of(i), {i % 2 == 0 ? f : ~f, cell_of(i ^ 1)}});
-      }
-    plan_.cut_round = std::move(rounds_of);
+      if (!fits[k]) left_.push_back({cell_of(at.item[k]), as_seen(at.item[k])});
   }
 
   const exec::Host& host_;
   PlanData& plan_;
   const Buffer<Index>&a_, &b_;
   const FaceTuning& tuning_;
-  Index faces_, tiles_ = 0, chosen_ = 0;  // chosen_: loose faces of chosen orders
-  Buffer<FacePlan::Slots> slots_;
-  struct Met {  // of a cell in the pair at work
+  Index faces_, tiles_ = 0, chosen_ = 0, loose_ = 0;  // chosen_: loose faces of chosen orders
+  Buffer<Index> cut_from_;  // of each tile: the first loose face that has its lower cell there
+  Buffer<Index> home_;      // of loose faces: their numbers, where they do not stand last
+  Index slots_ = 0;         // places of a cell for the sums of its faces
+  Buffer<Index> sums_;      // of each cell: those that have a place
+  struct Met {              // of a cell in the pair at work
     std::uint64_t used = 0;
     Index beyond = 0;
   };
   std::vector<Met> met_[2];
   std::vector<std::pair<Index, Index>> slot_of_;  // slot, face
-  std::vector<Index> without_slot_;
+  std::vector<Index> does_not_fit_;
   std::vector<LeftOver> left_;
 };
 

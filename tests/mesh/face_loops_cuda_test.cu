@@ -97,31 +97,31 @@ std::vector<double> sums_of_large_states(const Mesh& m, const Fields& d) {
   return out;
 }
 
-/// Sums of 64 bytes a cell, more than a GPU has beside it for the largest tiles: all eight added up.
-struct Eight {
-  double v[8];
-  KRILU_INLINE Eight& operator+=(const Eight& o) {
-    for (int k = 0; k < 8; ++k) v[k] += o.v[k];
+/// Sums of 160 bytes a cell, more than a GPU has beside it for the largest tiles: all values added up.
+struct Large {
+  double v[20];
+  KRILU_INLINE Large& operator+=(const Large& o) {
+    for (int k = 0; k < 20; ++k) v[k] += o.v[k];
     return *this;
   }
 };
 
-std::vector<double> sums_of_eight(const CudaFaceLoops& loops, const Fields& d) {
+std::vector<double> sums_of_large_sums(const CudaFaceLoops& loops, const Fields& d) {
   auto x = loops.cell_field(d.x), out = loops.cell_field<double>();
   const auto xv = x.view(), to = out.view();
-  loops.sum_over_faces<double, Eight>(
+  loops.sum_over_faces<double, Large>(
       KRILU_FN(Index c) { return xv[c]; },
       KRILU_FN(Face, double o, double n) {
-        Both<Eight> both{};
-        for (int k = 0; k < 8; ++k) {
+        Both<Large> both{};
+        for (int k = 0; k < 20; ++k) {
           both.owner.v[k] = k * n;
           both.neighbour.v[k] = o - k;
         }
         return both;
       },
-      KRILU_FN(Index c, double, const Eight& sum) {
+      KRILU_FN(Index c, double, const Large& sum) {
         to[c] = 0;
-        for (int k = 0; k < 8; ++k) to[c] += sum.v[k];
+        for (int k = 0; k < 20; ++k) to[c] += sum.v[k];
       });
   return loops.cell_values(out);
 }
@@ -178,7 +178,7 @@ TEST(FaceLoops, GiveWhatPlainLoopsGiveOnLargerMeshes) {
     for (const Case& on : large_cases()) {
       if (strategy == "serial" && on.mesh.faces() > 30000) continue;  // one thread of a GPU is slow
       for (const auto& [renumber, block] :
-           {std::pair<const char*, Index>("auto", 0), {"none", 300}, {"growth", 4096}, {"rcm", 1000}}) {
+           {std::pair<const char*, Index>("auto", 0), {"none", 150}, {"growth", 256}, {"rcm", 200}}) {
         if (strategy == "serial" && block != 0) continue;
         expect_right(space, on, {.strategy = strategy, .renumber = renumber, .block_cells = block});
         if (HasFatalFailure()) return;
@@ -191,7 +191,7 @@ TEST(FaceLoops, GiveWhatPlainLoopsGiveWhereCellsStandFarApart) {
   const Cuda space;
   const Case on({"boxes at random", generate_mesh("mesh:box:50x45x40:random")});
   for (const char* strategy : {"slices", "diagonal", "tiles", "gather", "colours"})
-    expect_right(space, on, {.strategy = strategy, .renumber = "none", .block_cells = 2000});
+    expect_right(space, on, {.strategy = strategy, .renumber = "none", .block_cells = 250});
 }
 
 TEST(FaceLoops, DiagonalsAreAsAskedFor) {
@@ -210,7 +210,7 @@ TEST(FaceLoops, HaveTheSameBitsOnEveryRun) {
   const CudaValues there{&space};
   for (const Case& on : large_cases())
     for (const char* strategy : {"slices", "diagonal", "tiles", "gather", "colours"}) {
-      const FaceLoopOptions options{.strategy = strategy, .block_cells = 500};
+      const FaceLoopOptions options{.strategy = strategy, .block_cells = 250};
       SCOPED_TRACE(described(on, options));
       Results first;
       for (int analysis = 0; analysis < 2; ++analysis) {
@@ -227,7 +227,7 @@ TEST(FaceLoops, RunInsideARecordedLoop) {
   for (const std::string& strategy : strategies)
     for (const Case& on : large_cases()) {
       if (on.name == "star, hub last" || (strategy == "serial" && on.mesh.faces() > 30000)) continue;
-      const FaceLoopOptions options{.strategy = strategy, .block_cells = 700};
+      const FaceLoopOptions options{.strategy = strategy, .block_cells = 170};
       SCOPED_TRACE(described(on, options));
       const CudaFaceLoops loops(space, on.mesh, options);
       by_loops(loops, on.whole, CudaValues{&space});  // what loops hold between kernels is there from now on
@@ -260,10 +260,10 @@ TEST(FaceLoops, MayRunInsideARecordedLoopFirst) {
 TEST(FaceLoops, DiagonalsUseTheirSecondStreamInsideARecordedLoop) {
   KRILU_REQUIRE_GPU();
   const Cuda space;
-  const Case on({"random pairs", random_pairs(20000, 90000, 8)});
+  const Case on({"random pairs", random_pairs(2500, 30000, 8)});
   for (int orders : {-1, 0, 2}) {
     const CudaFaceLoops loops(space, on.mesh,
-                              {.strategy = "diagonal", .renumber = "none", .block_cells = 2000, .orders = orders});
+                              {.strategy = "diagonal", .renumber = "none", .block_cells = 256, .orders = orders});
     EXPECT_EQ(loops.plan().classes > 0, orders != 0);
     EXPECT_EQ(loops.plan().rows > 0, orders >= 0);
     by_loops(loops, on.whole, CudaValues{&space});
@@ -301,9 +301,9 @@ TEST(FaceLoops, RefuseWhatTheyCannotDo) {
       "unknown face strategy 'tile': did you mean 'tiles'? It is one of slices, diagonal, tiles, gather, colours, "
       "atomics, serial");
   EXPECT_EQ(sentence_of([&] { CudaFaceLoops(space, m, {.block_cells = -1}); }),
-            "blocks have 1 to 4096 cells (0: as many as suit the fast memory), not -1");
-  EXPECT_EQ(sentence_of([&] { CudaFaceLoops(space, m, {.block_cells = 4097}); }),
-            "blocks have 1 to 4096 cells (0: as many as suit the fast memory), not 4097");
+            "blocks have 1 to 256 cells (0: as many as suit the fast memory), not -1");
+  EXPECT_EQ(sentence_of([&] { CudaFaceLoops(space, m, {.block_cells = 257}); }),
+            "blocks have 1 to 256 cells (0: as many as suit the fast memory), not 257");
   EXPECT_EQ(sentence_of([&] {
               CudaFaceLoops(space, graph(3, {{0, 3}}), {});
             }),
@@ -319,9 +319,17 @@ TEST(FaceLoops, RefuseWhatTheyCannotDo) {
   const auto of_blocks = [&](Index cells_each) {
     return CudaFaceLoops(space, large.mesh, {.strategy = "tiles", .renumber = "none", .block_cells = cells_each});
   };
-  const std::string sentence = sentence_of([&] { sums_of_eight(of_blocks(4096), large.whole); });
-  EXPECT_EQ(sentence.substr(0, 74), "tiles of 4096 cells need 294912 bytes of shared memory where this GPU has ");
-  EXPECT_EQ(sums_of_eight(of_blocks(1000), large.whole), sums_of_eight(of_blocks(300), large.whole));
+  const CudaFaceLoops largest = of_blocks(256);
+  const FacePlan& p = largest.plan();
+  const std::size_t needed = 2 * std::size_t(p.most_units) * sizeof(FacePlan::Unit) +
+                             std::size_t(p.slots) * std::size_t(p.stride) * sizeof(Large);
+  const std::string sentence = sentence_of([&] { sums_of_large_sums(largest, large.whole); });
+  EXPECT_EQ(sentence.find("tiles of 256 cells need " + std::to_string(needed) +
+                          " bytes of shared memory where this GPU has "),
+            0)
+      << sentence;
+  EXPECT_NE(sentence.find(": ask for smaller blocks, or for strategy gather"), std::string::npos) << sentence;
+  EXPECT_EQ(sums_of_large_sums(of_blocks(64), large.whole), sums_of_large_sums(of_blocks(50), large.whole));
   // And goes on as if nothing had been.
   expect_right(space, Case({"boxes", generate_mesh("mesh:box:4x3x2")}), {.strategy = "tiles", .block_cells = 8});
 }

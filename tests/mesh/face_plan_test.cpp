@@ -64,7 +64,7 @@ class Checked {
   }
 
   void all() {
-    loose_cells();
+    listed_cells();
     switch (p_.strategy) {
       case FaceStrategy::serial:
       case FaceStrategy::atomics: EXPECT_EQ(p_.loose, 0); return;
@@ -105,12 +105,13 @@ class Checked {
     EXPECT_EQ(by_neighbour_, std::vector<int>(by_neighbour_.size(), 1));
   }
 
-  void loose_cells() const {
-    ASSERT_EQ(Index(plan_.owner.size()), p_.faces - p_.loose);
-    ASSERT_EQ(Index(plan_.neighbour.size()), p_.faces - p_.loose);
-    for (Index f = p_.loose; f < p_.faces; ++f) {
-      EXPECT_EQ(p_.owner[f - p_.loose], owner_[std::size_t(f)]);
-      EXPECT_EQ(p_.neighbour[f - p_.loose], neighbour_[std::size_t(f)]);
+  void listed_cells() const {
+    EXPECT_EQ(p_.listed, tuning_.parcels ? 0 : p_.loose);
+    ASSERT_EQ(Index(plan_.owner.size()), p_.faces - p_.listed);
+    ASSERT_EQ(Index(plan_.neighbour.size()), p_.faces - p_.listed);
+    for (Index f = p_.listed; f < p_.faces; ++f) {
+      EXPECT_EQ(p_.owner[f - p_.listed], owner_[std::size_t(f)]);
+      EXPECT_EQ(p_.neighbour[f - p_.listed], neighbour_[std::size_t(f)]);
     }
   }
 
@@ -233,13 +234,7 @@ class Checked {
     EXPECT_EQ(p_.tile_face[0], 0);
     EXPECT_EQ(p_.tile_face[p_.tiles], p_.loose);
     Index most = 0;
-    for (Index t = 0; t < p_.tiles; ++t) {
-      most = std::max(most, p_.tile_cell[t + 1] - p_.tile_cell[t]);
-      if (tuning_.lanes)
-        within_by_lanes(t);
-      else
-        within_by_rows(t);
-    }
+    for (Index t = 0; t < p_.tiles; ++t) most = std::max(most, p_.tile_cell[t + 1] - p_.tile_cell[t]);
     EXPECT_EQ(p_.most_cells, most);
     EXPECT_LE(most, tuning_.block_cells);
     Index cut = 0;
@@ -249,10 +244,21 @@ class Checked {
     for (std::size_t f = 0; f < owner_.size(); ++f)
       cut += tile_[std::size_t(owner_[f])] != tile_[std::size_t(neighbour_[f])];
     EXPECT_NEAR(plan_.report.cut_fraction, p_.faces ? double(cut) / p_.faces : 0, 1e-15);
-    if (p_.strategy == FaceStrategy::tiles)
-      rounds();
-    else
+    if (tuning_.parcels) {
+      ASSERT_EQ(Index(plan_.parcel_at.size()), p_.tiles + 1);
+      EXPECT_EQ(p_.parcel_at[p_.tiles], Index(plan_.parcel.size()));
+      EXPECT_GE(p_.stride, most);
+      EXPECT_EQ(p_.stride & (p_.stride - 1), 0);
+      EXPECT_EQ(p_.cut, nullptr);
+    }
+    for (Index t = 0; t < p_.tiles; ++t) tuning_.parcels ? parcel(t) : within_by_rows(t);
+    if (p_.strategy == FaceStrategy::tiles) {
+      EXPECT_EQ(p_.classes, 0);
+      EXPECT_TRUE(plan_.report.orders.empty());
+      if (!tuning_.parcels) cuts();
+    } else {
       pairs();
+    }
     rows_of_pieces(p_.tiles, [&](Index t) { return p_.tile_cell[t]; });
     every_face_once();
   }
@@ -273,65 +279,71 @@ class Checked {
     EXPECT_EQ(f, p_.tile_face[t + 1]) << "tile " << t;
   }
 
-  void within_by_lanes(Index t) {
-    const Index first = p_.tile_cell[t], n = p_.tile_cell[t + 1] - first, groups = (n + 31) / 32;
-    const FacePlan::Slots s = p_.slots[t];
-    EXPECT_LE(s.turned, tuning_.slots);
-    EXPECT_LE(s.slots - s.turned, tuning_.slots);
-    std::vector<Index> next(std::size_t(groups), 0);
-    for (Index g = 0; g < groups; ++g) {
-      next[std::size_t(g)] = p_.group_face[s.first_group + g];
-      EXPECT_GE(next[std::size_t(g)], p_.tile_face[t]);
+  /// Tile t's parcel: no place is written twice, and a cell's own are those that it adds up.
+  void parcel(Index t) {
+    ASSERT_LT(p_.parcel_at[t], p_.parcel_at[t + 1]);
+    ASSERT_LE(p_.parcel_at[t + 1] - p_.parcel_at[t], p_.most_units);
+    const auto& parcel = *reinterpret_cast<const FacePlan::Parcel*>(p_.parcel + p_.parcel_at[t]);
+    const Index first = p_.tile_cell[t];
+    ASSERT_EQ(parcel.first_cell, first);
+    ASSERT_EQ(parcel.cells, p_.tile_cell[t + 1] - first);
+    ASSERT_EQ(parcel.first_face, p_.tile_face[t]);
+    const Index with_cuts = p_.tile_face[t + 1] - p_.tile_face[t];
+    ASSERT_LE(parcel.faces, with_cuts);
+    EXPECT_TRUE(p_.strategy == FaceStrategy::tiles || parcel.faces == with_cuts);
+    for (Index f = parcel.first_face + parcel.faces; f < p_.tile_face[t + 1]; ++f) {
+      const auto cells = std::minmax({owner_[std::size_t(f)], neighbour_[std::size_t(f)]});
+      EXPECT_EQ(tile_[std::size_t(cells.first)], t);
+      EXPECT_GT(tile_[std::size_t(cells.second)], t);
     }
-    Met& own_cells = met_;
-    Met other_cells(p_.cells);
-    Index faces = 0;
-    for (int slot = 0; slot < s.slots; ++slot) {
-      own_cells.begin();
-      other_cells.begin();
-      for (Index g = 0; g < groups; ++g) {
-        const std::uint32_t mask = p_.mask[s.first_mask + g * s.slots + slot];
-        for (Index lane = 0; lane < 32; ++lane) {
-          if (!(mask >> lane & 1)) continue;
-          const Index own = first + 32 * g + lane, f = next[std::size_t(g)]++, other = first + p_.other[f];
-          ASSERT_LT(own, first + n) << "a lane without a cell";
-          ASSERT_LT(other, first + n);
-          EXPECT_FALSE(own_cells.again(own)) << "slot " << slot << " of tile " << t;
-          EXPECT_FALSE(other_cells.again(other)) << "slot " << slot << " of tile " << t << " meets a cell twice";
-          EXPECT_LT(f, p_.tile_face[t + 1]);
-          ++faces;
-          if (slot < s.turned)
-            adds_to_both(f, own, other);
-          else
-            adds_to_both(f, other, own);
-        }
-      }
+    ASSERT_LE(reinterpret_cast<const unsigned char*>(parcel.arrivals() + parcel.cells),
+              reinterpret_cast<const unsigned char*>(p_.parcel + p_.parcel_at[t + 1]));
+    std::set<int> written;
+    std::vector<int> sums(std::size_t(parcel.cells), 0);
+    const auto cell_at = [&](int place) {
+      EXPECT_TRUE(written.insert(place).second) << "place " << place << " of tile " << t << " is written twice";
+      const Index cell = place % p_.stride, slot = place / p_.stride;
+      if (cell >= parcel.cells) throw std::runtime_error("a place of no cell");
+      EXPECT_LT(slot, p_.slots);
+      EXPECT_LT(slot, parcel.arrivals()[cell]);
+      ++sums[std::size_t(cell)];
+      return first + cell;
+    };
+    for (Index k = 0; k < parcel.faces; ++k) {
+      const FacePlan::Places at = parcel.places()[k];
+      const Index owner = cell_at(at.owner), neighbour = cell_at(at.neighbour);
+      adds_to_both(parcel.first_face + k, owner, neighbour);
     }
-    EXPECT_EQ(faces, p_.tile_face[t + 1] - p_.tile_face[t]);
+    EXPECT_TRUE(parcel.cuts == 0 || p_.strategy == FaceStrategy::tiles);
+    for (Index k = 0; k < parcel.cuts; ++k) cut_face(parcel.cut()[k], cell_at(parcel.cut_place()[k]), t);
+    for (const int in_cell : sums) EXPECT_LE(in_cell * p_.stride, std::max(tuning_.places, p_.stride));
+    ASSERT_EQ(parcel.touched, p_.touched ? p_.touched[t + 1] - p_.touched[t] : 0);
+    for (Index k = 0; k < parcel.touched; ++k) {
+      EXPECT_EQ(cell_at(parcel.touched_place()[k]), p_.touched_cell[parcel.first_touched + k]);
+      EXPECT_EQ(parcel.first_touched, p_.touched[t]);
+    }
+    ASSERT_EQ(parcel.rows, p_.row ? p_.row[t + 1] - p_.row[t] : 0);
+    for (Index k = 0; k < parcel.rows; ++k) {
+      EXPECT_EQ(cell_at(parcel.row_place()[k]), p_.row_cell[parcel.first_row + k]);
+      EXPECT_EQ(parcel.first_row, p_.row[t]);
+    }
+    for (Index c = 0; c < parcel.cells; ++c) EXPECT_EQ(int(parcel.arrivals()[c]), sums[std::size_t(c)]);
   }
 
-  /// Faces that two tiles share, in rounds.
-  void rounds() {
-    EXPECT_EQ(p_.classes, 0);
-    EXPECT_TRUE(plan_.report.orders.empty());
-    EXPECT_EQ(p_.cut_round[0], 0);
-    for (Index t = 0; t < p_.tiles; ++t) {
-      EXPECT_LE(p_.cut_round[t + 1] - p_.cut_round[t], tuning_.rounds);
-      for (Index r = p_.cut_round[t]; r < p_.cut_round[t + 1]; ++r) {
-        met_.begin();
-        EXPECT_LT(p_.round_entry[r], p_.round_entry[r + 1]) << "a round of nothing";
-        for (Index e = p_.round_entry[r]; e < p_.round_entry[r + 1]; ++e) {
-          const Index c = p_.tile_cell[t] + p_.cut_cell[e];
-          ASSERT_LT(c, p_.tile_cell[t + 1]);
-          EXPECT_FALSE(met_.again(c)) << "round " << r << " meets cell " << c << " twice";
-          EXPECT_NE(tile_[std::size_t(p_.cut[e].other)], t) << "a face within the tile";
-          adds_by(p_.cut[e], c);
-        }
-      }
-    }
-    if (p_.tiles > 0) {
-      EXPECT_EQ(p_.round_entry[p_.cut_round[p_.tiles]], Index(plan_.cut.size()));
-    }
+  /// A face that tile t shares with another, as cell c of it sees it.
+  void cut_face(const FacePlan::Cut& cut, Index c, Index t) {
+    EXPECT_EQ(tile_[std::size_t(c)], t);
+    EXPECT_NE(tile_[std::size_t(cut.other)], t) << "a face within the tile";
+    adds_by(cut, c);
+  }
+
+  /// On the host: faces that two tiles share.
+  void cuts() {
+    ASSERT_EQ(Index(plan_.cut_of.size()), p_.tiles + 1);
+    EXPECT_EQ(p_.cut_of[0], 0);
+    for (Index t = 0; t < p_.tiles; ++t)
+      for (Index e = p_.cut_of[t]; e < p_.cut_of[t + 1]; ++e) cut_face(p_.cut[e], p_.tile_cell[t] + p_.cut_cell[e], t);
+    EXPECT_EQ(p_.cut_of[p_.tiles], Index(plan_.cut.size()));
   }
 
   /// Pairs of tiles, class by class.
@@ -398,10 +410,10 @@ class Checked {
   Index far_ = 0;
 };
 
-FaceTuning tuned(Index block, bool lanes) {
+FaceTuning tuned(Index block, bool parcels) {
   FaceTuning tuning{};
   tuning.block_cells = block;
-  tuning.lanes = lanes;
+  tuning.parcels = parcels;
   return tuning;
 }
 
@@ -415,7 +427,7 @@ PlanData plan_for(const Mesh& mesh, FaceStrategy strategy, const FaceTuning& tun
 Index expect_sound(const NamedMesh& on, FaceStrategy strategy, const FaceTuning& tuning, Renumber how = Renumber::none,
                    int orders = -1) {
   SCOPED_TRACE(on.name + ": " + name_of(strategy) + ", renumbering " + renumber_names()[std::size_t(how)] +
-               (tuning.lanes ? ", lanes, blocks of " : ", blocks of ") + std::to_string(tuning.block_cells) +
+               (tuning.parcels ? ", parcels, blocks of " : ", blocks of ") + std::to_string(tuning.block_cells) +
                ", orders " + std::to_string(orders));
   const PlanData plan = plan_for(on.mesh, strategy, tuning, how, orders);
   Checked checked(on.mesh, plan, tuning);
@@ -433,8 +445,8 @@ TEST(FacePlan, NothingThatRunsTogetherAddsToOneCellAndEveryFaceIsThereOnce) {
     for (const FaceStrategy strategy : all_strategies)
       for (const Renumber how : {Renumber::none, Renumber::growth, Renumber::metis})
         for (const Index block : {1, 5, 33, 100})
-          for (const bool lanes : {false, true}) {
-            expect_sound(on, strategy, tuned(block, lanes), how);
+          for (const bool parcels : {false, true}) {
+            expect_sound(on, strategy, tuned(block, parcels), how);
             if (::testing::Test::HasFailure()) return;
           }
 }
@@ -447,27 +459,29 @@ TEST(FacePlan, LargerMeshesAreSoundToo) {
   for (const NamedMesh& on : larger)
     for (const FaceStrategy strategy : all_strategies)
       for (const Index block : {600, 2048, 20000})
-        for (const bool lanes : {false, true}) {
-          expect_sound(on, strategy, tuned(block, lanes), Renumber::growth);
+        for (const bool parcels : {false, true}) {
+          expect_sound(on, strategy, tuned(block, parcels), Renumber::growth);
           if (::testing::Test::HasFailure()) return;
         }
 }
 
-// Few slots, rounds and places: what fits none is left over, on either side of a face.
+// Few slots and places: what fits none is left over, on either side of a face.
 TEST(FacePlan, WhatFitsNowhereIsLeftOver) {
   for (const NamedMesh& on : meshes())
     for (const FaceStrategy strategy :
          {FaceStrategy::slices, FaceStrategy::tiles, FaceStrategy::diagonal, FaceStrategy::gather})
-      for (const bool lanes : {false, true})
+      for (const bool parcels : {false, true})
         for (const int most : {1, 2, 3}) {
-          FaceTuning tuning = tuned(20, lanes);
-          tuning.slots = tuning.rounds = tuning.row = tuning.orders = most;
+          FaceTuning tuning = tuned(20, parcels);
+          tuning.row = tuning.orders = most;
+          tuning.places = most * 32;  // a power of two that blocks of 20 fit
           tuning.long_row = 3;
           expect_sound(on, strategy, tuning, Renumber::growth);
           if (::testing::Test::HasFailure()) return;
         }
   FaceTuning tuning = tuned(20, true);
-  tuning.slots = tuning.rounds = tuning.row = 1;
+  tuning.row = 1;
+  tuning.places = 32;
   for (const FaceStrategy strategy : {FaceStrategy::slices, FaceStrategy::tiles, FaceStrategy::diagonal})
     EXPECT_GT(plan_for(random_pairs(150, 900, 5), strategy, tuning).report.remainder_fraction, 0.01)
         << name_of(strategy);
@@ -501,9 +515,9 @@ TEST(FacePlan, SlicesReachFarCellsAndFaces) {
 TEST(FacePlan, RegularMeshesLeaveNothingOver) {
   for (const char* text : {"mesh:box:16x16x16:random", "mesh:tetrahedra:8x8x8", "mesh:triangles:30x30:random"}) {
     const Mesh m = generate_mesh(text);
-    for (const bool lanes : {false, true})
+    for (const bool parcels : {false, true})
       for (const FaceStrategy strategy : {FaceStrategy::slices, FaceStrategy::tiles})
-        EXPECT_EQ(plan_for(m, strategy, tuned(512, lanes), Renumber::bisection).report.remainder_fraction, 0)
+        EXPECT_EQ(plan_for(m, strategy, tuned(512, parcels), Renumber::bisection).report.remainder_fraction, 0)
             << text << ", " << name_of(strategy);
   }
 }
@@ -564,8 +578,8 @@ TEST(FacePlan, IsTheSameForAnyNumberOfThreads) {
   // Buckets are shared by threads above 100 000 faces.
   const Mesh m = generate_mesh("mesh:tetrahedra:22x22x22:shuffled");
   for (const FaceStrategy strategy : all_strategies)
-    for (const bool lanes : {false, true}) {
-      const FaceTuning tuning = tuned(700, lanes);
+    for (const bool parcels : {false, true}) {
+      const FaceTuning tuning = tuned(700, parcels);
       std::vector<std::vector<char>> first;
       for (const int threads : {1, 2, 3}) {
         const exec::Host host(threads);
@@ -587,8 +601,8 @@ TEST(FacePlan, IsTheSameForAnyNumberOfThreads) {
 TEST(FacePlan, BytesAreThoseOfItsArrays) {
   const Mesh m = generate_mesh("mesh:tetrahedra:6x6x6");
   for (const FaceStrategy strategy : all_strategies)
-    for (const bool lanes : {false, true}) {
-      PlanData plan = plan_for(m, strategy, tuned(100, lanes));
+    for (const bool parcels : {false, true}) {
+      PlanData plan = plan_for(m, strategy, tuned(100, parcels));
       std::size_t bytes = 0;
       plan.each([&](const auto& buffer, const auto& pointer) {
         bytes += buffer.size() * sizeof(buffer[0]);
