@@ -38,10 +38,10 @@ struct PlanData;
 
 namespace detail {
 
-constexpr int tile_threads = 256;  // and most cells of a tile
+constexpr int tile_threads = 512;  // and most cells of a tile
 // Registers for so many blocks a multiprocessor; larger states and sums take more of them.
 template <class State, class Sum>
-constexpr int tile_blocks = sizeof(State) + sizeof(Sum) <= 3 * sizeof(double) ? 8 : 4;
+constexpr int tile_blocks = sizeof(State) + sizeof(Sum) <= 3 * sizeof(double) ? 4 : 2;
 /// Faces of a thread at once. What they read is on its way at the same time.
 template <class Sum>
 constexpr int faces_at_once = sizeof(Sum) <= sizeof(double) ? 2 : 1;
@@ -56,6 +56,11 @@ __device__ void add_atomically(V& value, const V& add) {
   for (std::size_t k = 0; k < sizeof(V) / sizeof(double); ++k)
     atomicAdd(reinterpret_cast<double*>(&value) + k, reinterpret_cast<const double*>(&add)[k]);
 }
+
+/// Where a tile's sums stand: in shared memory, which has room for three doubles each; larger ones in a piece of device
+/// memory that each block has for itself.
+template <class Sum>
+constexpr bool sums_in_shared = sizeof(Sum) <= 3 * sizeof(double);
 
 /// The value is computed by now, whether or not it is used later: its loads do not wait for a branch.
 template <class V>
@@ -132,15 +137,16 @@ __global__ void __launch_bounds__(pair_threads)
 }
 
 /// Tiles blockIdx, blockIdx + gridDim and so on. `shared_sum`, `rest_sum`: accumulators of strategy diagonal, and of
-/// the rest. Shared memory: two parcels, and places for sums.
+/// the rest. Shared memory: two parcels, and places for sums; `apart` has those where they are too large.
 template <class State, class Sum, class Read, class FaceFunction, class CellFunction>
 __global__ void __launch_bounds__(tile_threads, tile_blocks<State, Sum>)
-    tile_kernel(FacePlan p, Read read, FaceFunction face, CellFunction cell, const Sum* shared_sum,
-                const Sum* rest_sum) {
+    tile_kernel(FacePlan p, Read read, FaceFunction face, CellFunction cell, const Sum* shared_sum, const Sum* rest_sum,
+                Sum* apart) {
   constexpr int T = tile_threads, U = faces_at_once<Sum>;
   extern __shared__ __align__(16) unsigned char memory[];
   FacePlan::Unit* const parcels = reinterpret_cast<FacePlan::Unit*>(memory);
-  Sum* const sums = reinterpret_cast<Sum*>(parcels + 2 * p.most_units);
+  Sum* sums = reinterpret_cast<Sum*>(parcels + 2 * p.most_units);
+  if constexpr (!sums_in_shared<Sum>) sums = apart + std::size_t(blockIdx.x) * std::size_t(p.slots * p.stride);
   const Index tid = static_cast<Index>(threadIdx.x), step = static_cast<Index>(gridDim.x), in_tile = p.stride - 1;
   Index t = static_cast<Index>(blockIdx.x);
   const auto fetch = [&](int which, Index begin, Index end) {
@@ -157,7 +163,7 @@ __global__ void __launch_bounds__(tile_threads, tile_blocks<State, Sum>)
     __pipeline_wait_prior(1);
     __syncthreads();
     const FacePlan::Parcel& parcel = *reinterpret_cast<const FacePlan::Parcel*>(parcels + which * p.most_units);
-    const Index first = parcel.first_cell, cells = parcel.cells, within = parcel.faces, cut = parcel.cuts;
+    const Index first = parcel.first_cell, cells = parcel.cells, within = parcel.faces, cut = parcel.shared;
     begin = end = 0;
     if (t + 2 * step < p.tiles) begin = p.parcel_at[t + 2 * step], end = p.parcel_at[t + 2 * step + 1];
 
@@ -167,13 +173,14 @@ __global__ void __launch_bounds__(tile_threads, tile_blocks<State, Sum>)
       return face(Face{parcel.first_face + k, o, q}, State(read(o)), State(read(q)));
     };
     const auto outer = [&](Index k, Index& to) {
-      to = parcel.cut_place()[k];
-      const FacePlan::Cut e = parcel.cut()[k];
-      const bool turned = e.face < 0;
-      const Index c = first + (to & in_tile);
-      const State here = read(c), there = read(e.other);
-      const Both<Sum> both = face(Face{turned ? ~e.face : e.face, turned ? e.other : c, turned ? c : e.other},
-                                  turned ? there : here, turned ? here : there);
+      const FacePlan::Shared e = parcel.face_shared()[k];
+      const FacePlan::Run run = parcel.run()[e.run];
+      const bool turned = e.turned_place >> 15;
+      to = e.turned_place & 0x7fff;
+      const Index c = first + (to & in_tile), other = run.cell + e.cell;
+      const State here = read(c), there = read(other);
+      const Both<Sum> both = face(Face{run.face + k, turned ? other : c, turned ? c : other}, turned ? there : here,
+                                  turned ? here : there);
       return turned ? both.neighbour : both.owner;
     };
     // Without a branch, so that all loads are on their way at once: where there is no face left, the last one is
@@ -508,12 +515,14 @@ class CudaFaceLoops {
                 p, p.class_pair[c], read, face, shared_sum);
       if (p.rows > 0) join();
     }
-    const std::size_t bytes = 2 * std::size_t(p.most_units) * sizeof(FacePlan::Unit) +
-                              std::size_t(p.slots) * std::size_t(p.stride) * sizeof(Sum);
+    const std::size_t parcels = 2 * std::size_t(p.most_units) * sizeof(FacePlan::Unit),
+                      places = std::size_t(p.slots) * std::size_t(p.stride) * sizeof(Sum),
+                      bytes = parcels + (detail::sums_in_shared<Sum> ? places : 0);
     const auto kernel = detail::tile_kernel<State, Sum, Read, FaceFunction, CellFunction>;
-    const unsigned blocks = blocks_at_once(reinterpret_cast<const void*>(kernel), bytes);
-    kernel<<<std::min(unsigned(p.tiles), blocks), detail::tile_threads, bytes, stream()>>>(p, read, face, cell,
-                                                                                           shared_sum, rest_sum);
+    const unsigned blocks = std::min(unsigned(p.tiles), blocks_at_once(reinterpret_cast<const void*>(kernel), bytes));
+    Sum* apart = nullptr;
+    if constexpr (!detail::sums_in_shared<Sum>) apart = static_cast<Sum*>(scratch(2, blocks * places));
+    kernel<<<blocks, detail::tile_threads, bytes, stream()>>>(p, read, face, cell, shared_sum, rest_sum, apart);
     launched();
   }
 
@@ -526,7 +535,7 @@ class CudaFaceLoops {
   /// Blocks of tile_threads with so much shared memory each that the GPU holds. Throws krilu::Error where a block may
   /// not have so much.
   unsigned blocks_at_once(const void* kernel, std::size_t bytes) const;
-  /// Memory between the kernels of a loop; of two pieces.
+  /// Memory of a loop's kernels, and between them; of three pieces.
   void* scratch(int piece, std::size_t bytes) const;
   /// The second stream, which from now on runs beside the first; join makes the first wait for it.
   cudaStream_t fork() const;

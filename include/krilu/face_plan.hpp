@@ -78,18 +78,26 @@ struct FacePlan {
   struct alignas(4) Places {
     std::uint16_t owner, neighbour;
   };
+  // A face that the tile shares with another, entry k: it is face run.face + k, and the cell beyond run.cell + cell.
+  struct Run {
+    Index cell, face;
+  };
+  struct alignas(4) Shared {
+    std::uint16_t turned_place;  // the highest bit: the tile's cell is the face's neighbour
+    std::uint8_t cell, run;
+  };
   struct alignas(16) Parcel {
     Index first_cell, cells, first_face, faces;
-    Index cuts, first_touched, touched, first_row, rows;
-    // Behind it: of each cut face what it is and where its sum goes (of one that is none, where there are none: a face
-    // and cells that may be looked at); of each face within the tile, of each accumulator (strategy diagonal) and of
-    // each row of the rest, where theirs go; of each cell, how many places it has.
-    KRILU_INLINE const Cut* cut() const { return reinterpret_cast<const Cut*>(this + 1); }
-    KRILU_INLINE const Places* places() const { return reinterpret_cast<const Places*>(cut() + kept(cuts)); }
-    KRILU_INLINE const std::uint16_t* cut_place() const {
+    Index runs, shared, first_touched, touched, first_row, rows;
+    // Behind it: runs and shared faces (one of each that stands for none, where there are none: a face and cells that
+    // may be looked at); of each face within the tile, of each accumulator (strategy diagonal) and of each row of the
+    // rest, where their sums go; of each cell, how many places it has.
+    KRILU_INLINE const Run* run() const { return reinterpret_cast<const Run*>(this + 1); }
+    KRILU_INLINE const Shared* face_shared() const { return reinterpret_cast<const Shared*>(run() + kept(runs)); }
+    KRILU_INLINE const Places* places() const { return reinterpret_cast<const Places*>(face_shared() + kept(shared)); }
+    KRILU_INLINE const std::uint16_t* touched_place() const {
       return reinterpret_cast<const std::uint16_t*>(places() + faces);
     }
-    KRILU_INLINE const std::uint16_t* touched_place() const { return cut_place() + kept(cuts); }
     KRILU_INLINE const std::uint16_t* row_place() const { return touched_place() + touched; }
     KRILU_INLINE const std::uint8_t* arrivals() const {
       return reinterpret_cast<const std::uint8_t*>(row_place() + rows);
@@ -98,7 +106,7 @@ struct FacePlan {
       return std::size_t(reinterpret_cast<const unsigned char*>(arrivals() + cells) -
                          reinterpret_cast<const unsigned char*>(this));
     }
-    KRILU_INLINE static Index kept(Index cuts) { return cuts > 0 ? cuts : 1; }
+    KRILU_INLINE static Index kept(Index n) { return n > 0 ? n : 1; }
   };
   struct alignas(16) Unit {
     std::uint32_t words[4];

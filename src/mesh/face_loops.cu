@@ -21,8 +21,8 @@ namespace {
 /// Several tiles share a multiprocessor's fast memory, so that one computes while others wait. A tile's cells are a
 /// power of two, as places of sums are counted.
 mesh::FaceTuning gpu_tuning(const Mesh& mesh) {
-  constexpr std::size_t tiles_at_once = 8;
-  constexpr mesh::TileBytes bytes{.cell = 2, .face = 30};  // two sums of a face; two parcels
+  constexpr std::size_t tiles_at_once = 4;
+  constexpr mesh::TileBytes bytes{.cell = 2, .face = 28};  // two sums of a face; two parcels
   constexpr Index least = 64;
   int device = 0, shared = 0;
   require_cuda(cudaGetDevice(&device), "asking for the GPU");
@@ -58,8 +58,8 @@ struct CudaFaceLoops::Body {
   struct Freed {
     void operator()(void* p) const { cudaFree(p); }
   };
-  std::array<std::vector<std::unique_ptr<void, Freed>>, 2> scratch;
-  std::array<std::size_t, 2> scratch_bytes{};
+  std::array<std::vector<std::unique_ptr<void, Freed>>, 3> scratch;
+  std::array<std::size_t, 3> scratch_bytes{};
   cudaStream_t side = nullptr;
   cudaEvent_t forked = nullptr, joined = nullptr;
 

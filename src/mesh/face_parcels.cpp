@@ -23,7 +23,10 @@ FacePlan::Parcel head_of(const PlanData& plan, std::size_t t) {
   const Index last = p.first_face + count(plan.tile_face);
   for (Index f = p.first_face; f < last; ++f)
     p.faces += is_here(plan.owner[std::size_t(f)]) && is_here(plan.neighbour[std::size_t(f)]);
-  p.cuts = count(plan.cut_of);
+  p.shared = count(plan.cut_of);
+  Runs runs;
+  for (Index k = 0; k < p.shared; ++k) runs.of(plan.cut[std::size_t(plan.cut_of[t] + k)], k);
+  p.runs = Index(runs.all().size());
   p.first_touched = from(plan.touched), p.touched = count(plan.touched);
   p.first_row = from(plan.row), p.rows = count(plan.row);
   return p;
@@ -65,11 +68,15 @@ void make_parcels(const exec::Host& host, PlanData& plan) {
       writable(parcel.places())[k] = {next_place(plan.owner[f] - head.first_cell),
                                       next_place(plan.neighbour[f] - head.first_cell)};
     }
-    for (Index k = 0; k < head.cuts; ++k) {
+    Runs runs;
+    for (Index k = 0; k < head.shared; ++k) {
       const auto e = std::size_t(plan.cut_of[t] + k);
-      writable(parcel.cut())[k] = plan.cut[e];
-      writable(parcel.cut_place())[k] = next_place(plan.cut_cell[e]);
+      const FacePlan::Cut cut = plan.cut[e];
+      const auto turned = std::uint16_t(cut.face < 0 ? 0x8000 : 0);
+      writable(parcel.face_shared())[k] = {std::uint16_t(turned | next_place(plan.cut_cell[e])),
+                                           std::uint8_t(cut.other % Runs::cells), std::uint8_t(runs.of(cut, k))};
     }
+    std::copy(runs.all().begin(), runs.all().end(), writable(parcel.run()));
     for (Index k = 0; k < head.touched; ++k)
       writable(parcel.touched_place())[k] =
           next_place(plan.touched_cell[std::size_t(head.first_touched + k)] - head.first_cell);

@@ -445,26 +445,32 @@ class Arrangement {
     // Twice: as seen by the owner's tile, and by the neighbour's.
     const auto cell_of = [&](Index i) { return i % 2 == 0 ? owner_of(i / 2) : neighbour_of(i / 2); };
     Buckets at = in_buckets(host_, 2 * cut, tiles_, [&](Index i) { return tile_of(cell_of(i)); });
+    const auto as_seen = [&](Index i) {
+      const Index f = id_of(i / 2);
+      return FacePlan::Cut{i % 2 == 0 ? f : ~f, cell_of(i ^ 1)};
+    };
     plan_.cut_of.resize(std::size_t(tiles_) + 1);
     plan_.cut_of[0] = 0;
     Buffer<std::uint8_t> fits(at.item.size());
     for_each_task(host_, std::size_t(tiles_), [&](std::size_t t) {
       Index entries = 0;
+      Runs runs;
       for (auto k = std::size_t(at.offsets[t]); k < std::size_t(at.offsets[t + 1]); ++k) {
-        fits[k] = !tuning_.parcels || sums_[std::size_t(cell_of(at.item[k]))] < slots_;
-        if (!fits[k]) continue;
-        if (tuning_.parcels) ++sums_[std::size_t(cell_of(at.item[k]))];
-        ++entries;
+        const Index i = at.item[k];
+        if (tuning_.parcels) {
+          Index& sums = sums_[std::size_t(cell_of(i))];
+          fits[k] = sums < slots_ && runs.of(as_seen(i), entries) >= 0;
+          sums += fits[k];
+        } else {
+          fits[k] = 1;
+        }
+        entries += fits[k];
       }
       plan_.cut_of[t + 1] = entries;
     });
     std::partial_sum(plan_.cut_of.begin(), plan_.cut_of.end(), plan_.cut_of.begin());
     plan_.cut.resize(std::size_t(plan_.cut_of[std::size_t(tiles_)]));
     plan_.cut_cell.resize(plan_.cut.size());
-    const auto as_seen = [&](Index i) {
-      const Index f = id_of(i / 2);
-      return FacePlan::Cut{i % 2 == 0 ? f : ~f, cell_of(i ^ 1)};
-    };
     for_each_task(host_, std::size_t(tiles_), [&](std::size_t t) {
       auto entry = std::size_t(plan_.cut_of[t]);
       for (auto k = std::size_t(at.offsets[t]); k < std::size_t(at.offsets[t + 1]); ++k)

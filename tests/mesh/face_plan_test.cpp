@@ -314,8 +314,19 @@ class Checked {
       const Index owner = cell_at(at.owner), neighbour = cell_at(at.neighbour);
       adds_to_both(parcel.first_face + k, owner, neighbour);
     }
-    EXPECT_TRUE(parcel.cuts == 0 || p_.strategy == FaceStrategy::tiles);
-    for (Index k = 0; k < parcel.cuts; ++k) cut_face(parcel.cut()[k], cell_at(parcel.cut_place()[k]), t);
+    EXPECT_TRUE(parcel.shared == 0 || p_.strategy == FaceStrategy::tiles);
+    for (Index k = 0; k < parcel.shared; ++k) {
+      const FacePlan::Shared e = parcel.face_shared()[k];
+      ASSERT_LT(e.run, parcel.runs);
+      const FacePlan::Run run = parcel.run()[e.run];
+      const bool turned = e.turned_place & 0x8000;
+      cut_face({turned ? ~(run.face + k) : run.face + k, run.cell + e.cell}, cell_at(e.turned_place & 0x7fff), t);
+    }
+    if (parcel.shared == 0) {  // may be looked at
+      const FacePlan::Shared e = parcel.face_shared()[0];
+      EXPECT_TRUE(e.turned_place == 0 && e.cell == 0 && e.run == 0);
+      EXPECT_TRUE(parcel.run()[0].cell == 0 && parcel.run()[0].face == 0);
+    }
     for (const int in_cell : sums) EXPECT_LE(in_cell * p_.stride, std::max(tuning_.places, p_.stride));
     ASSERT_EQ(parcel.touched, p_.touched ? p_.touched[t + 1] - p_.touched[t] : 0);
     for (Index k = 0; k < parcel.touched; ++k) {
