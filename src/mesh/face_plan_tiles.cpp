@@ -17,13 +17,15 @@ namespace {
 
 constexpr Index lanes = 32;  // of a warp
 
-/// Items 0 .. n-1 in buckets, in their own sequence within each: `item` holds those of bucket k at offsets[k] ..
-/// offsets[k+1]-1. key(i) >= buckets: left out. Shared by threads; the same for any number of them.
+/// What make(i) gives of 0 <= i < n, in buckets and in sequence within each: `item` holds those of bucket k at
+/// offsets[k] .. offsets[k+1]-1. key(i) >= buckets: left out. Shared by threads; the same for any number of them.
+template <class T>
 struct Buckets {
-  Buffer<Index> offsets, item;
+  Buffer<Index> offsets;
+  Buffer<T> item;
 };
-template <class Key>
-Buckets in_buckets(const exec::Host& host, Index n, Index buckets, Key key) {
+template <class Key, class Make>
+auto in_buckets(const exec::Host& host, Index n, Index buckets, Key key, Make make) {
   const int team = n > 100000 ? host.threads() : 1;
   const auto B = std::size_t(buckets);
   Buffer<Index> count(std::size_t(team) * B);
@@ -40,7 +42,7 @@ Buckets in_buckets(const exec::Host& host, Index n, Index buckets, Key key) {
     for (Index i = piece(t); i < piece(t + 1); ++i)
       if (const Index k = key(i); k < buckets) ++own[k];
   });
-  Buckets out;
+  Buckets<decltype(make(Index{}))> out;
   out.offsets.resize(B + 1);
   Index total = 0;
   for (std::size_t k = 0; k < B; ++k) {
@@ -52,10 +54,18 @@ Buckets in_buckets(const exec::Host& host, Index n, Index buckets, Key key) {
   each([&](int t) {
     Index* const own = count.data() + std::size_t(t) * B;
     for (Index i = piece(t); i < piece(t + 1); ++i)
-      if (const Index k = key(i); k < buckets) out.item[std::size_t(own[k]++)] = i;
+      if (const Index k = key(i); k < buckets) out.item[std::size_t(own[k]++)] = make(i);
   });
   return out;
 }
+constexpr auto itself = [](Index i) { return i; };
+
+/// A face and its cells.
+struct Cells {
+  Index face, owner, neighbour;
+  Index lower() const { return std::min(owner, neighbour); }
+  Index higher() const { return std::max(owner, neighbour); }
+};
 
 class Arrangement {
  public:
@@ -66,13 +76,25 @@ class Arrangement {
     if (plan.tile_cell.empty()) plan.tile_cell.push_back(0);
     tiles_ = Index(plan.tile_cell.size()) - 1;
     plan.view.tiles = tiles_;
+    tiles_a_cell_ = plan.view.cells ? double(tiles_) / plan.view.cells : 0;
     for (Index t = 0; t < tiles_; ++t) plan.view.most_cells = std::max(plan.view.most_cells, cells_of(t));
   }
 
   void run(int orders) {
     if (tuning_.parcels) choose_slots();
-    inner_faces();
-    outer_faces(orders);
+    // By the tile of the lower cell: faces within tiles, and then those between them.
+    Buckets<Cells> at = in_buckets(
+        host_, faces_, 2 * tiles_,
+        [&](Index f) {
+          const auto [low, high] = std::minmax(a_[std::size_t(f)], b_[std::size_t(f)]);
+          const Index t = tile_of(low);
+          return high < first_of(t + 1) ? t : tiles_ + t;
+        },
+        [&](Index f) {
+          return Cells{f, a_[std::size_t(f)], b_[std::size_t(f)]};
+        });
+    inner_faces(at);
+    outer_faces(at, orders);
     loose_ = faces_ - plan_.view.loose;
     if (tuning_.parcels && plan_.view.strategy == FaceStrategy::tiles) bring_home();
     // A host finds the cells of faces within tiles by their rows; on a GPU loops over faces are flat.
@@ -100,8 +122,7 @@ class Arrangement {
   Index first_of(Index t) const { return plan_.tile_cell[std::size_t(t)]; }
   /// The tile of a cell: tiles are nearly equal, so that the guess is hardly ever far off.
   Index tile_of(Index cell) const {
-    const Index cells = plan_.view.cells;
-    Index t = std::min(tiles_ - 1, Index(std::int64_t(cell) * tiles_ / cells));
+    Index t = std::min(tiles_ - 1, Index(tiles_a_cell_ * cell));
     for (int k = 0; k < 4; ++k) {
       if (first_of(t) > cell)
         --t;
@@ -114,28 +135,22 @@ class Arrangement {
   }
 
   // --- order 0: faces within tiles ------------------------------------------------------------------------------
-  struct Inner {
-    Index face, owner, neighbour;  // cells counted from the tile's first
-    Index rank;                    // among the faces of its lower cell
-  };
-
   /// Work space of one thread.
   struct Work {
-    std::vector<Inner> spare;
+    std::vector<Cells> spare;
     std::vector<Index> count;
-    std::vector<Index> rank;
   };
-  /// Faces of a tile in the order of key(face), which is below `keys`; those of one key keep their sequence.
+  /// Faces of a tile into work.spare, in the order of key(face), which is below `keys`; those of one key keep their
+  /// sequence.
   template <class Key>
-  static void sort_by(std::span<Inner> faces, Index keys, Work& work, Key key) {
+  static void scatter_by(std::span<const Cells> faces, Index keys, Work& work, Key key) {
     work.count.assign(std::size_t(keys) + 1, 0);
-    for (const Inner& f : faces) ++work.count[std::size_t(key(f)) + 1];
+    Key again = key;  // which may count what it is asked
+    for (const Cells& f : faces) ++work.count[std::size_t(key(f)) + 1];
     std::partial_sum(work.count.begin(), work.count.end(), work.count.begin());
     work.spare.resize(faces.size());
-    for (const Inner& f : faces) work.spare[std::size_t(work.count[std::size_t(key(f))]++)] = f;
-    std::copy(work.spare.begin(), work.spare.end(), faces.begin());
+    for (const Cells& f : faces) work.spare[std::size_t(work.count[std::size_t(again(f))]++)] = f;
   }
-
   /// So many places for the sums of a cell's faces that all but a few sums have one, as far as memory goes.
   void choose_slots() {
     plan_.view.stride = Index(std::bit_ceil(std::uint32_t(std::max<Index>(1, plan_.view.most_cells))));
@@ -160,70 +175,78 @@ class Arrangement {
     }
   }
 
-  void by_rows(std::span<Inner> faces, Index cells, Work& work) const {
-    sort_by(faces, cells, work, [](const Inner& f) { return std::max(f.owner, f.neighbour); });
-    sort_by(faces, cells, work, [](const Inner& f) { return std::min(f.owner, f.neighbour); });
+  /// By lower cell, then by higher.
+  void by_rows(Index t, std::span<Cells> faces, Work& work) const {
+    scatter_by(faces, cells_of(t), work, [first = first_of(t)](const Cells& f) { return f.lower() - first; });
+    constexpr std::size_t few = 32;
+    for (std::size_t begin = 0, end; begin < faces.size(); begin = end) {
+      for (end = begin; end < faces.size() && work.spare[end].lower() == work.spare[begin].lower(); ++end) {
+        std::size_t to = end;
+        for (; end - begin < few && to > begin && faces[to - 1].higher() > work.spare[end].higher(); --to)
+          faces[to] = faces[to - 1];
+        faces[to] = work.spare[end];
+      }
+      if (end - begin > few)
+        std::stable_sort(faces.begin() + Index(begin), faces.begin() + Index(end),
+                         [](const Cells& f, const Cells& g) { return f.higher() < g.higher(); });
+    }
   }
 
   /// By lower cell, then by higher. What fits no bytes is left out.
-  void order_by_rows(Index t, std::span<Inner> faces, std::uint8_t* fits, Work& work) const {
-    by_rows(faces, cells_of(t), work);
+  void order_by_rows(Index t, std::span<Cells> faces, std::uint8_t* fits, Work& work) const {
+    by_rows(t, faces, work);
     constexpr int most = 255;
     constexpr Index farthest = 32767;
     int in_row = 0;
     for (std::size_t k = 0; k < faces.size(); ++k) {
-      const Index own = std::min(faces[k].owner, faces[k].neighbour);
-      in_row = k > 0 && own == std::min(faces[k - 1].owner, faces[k - 1].neighbour) ? in_row + 1 : 1;
-      const Index distance = std::max(faces[k].owner, faces[k].neighbour) - own;
-      fits[k] = in_row <= most && distance <= farthest;
+      in_row = k > 0 && faces[k].lower() == faces[k - 1].lower() ? in_row + 1 : 1;
+      fits[k] = in_row <= most && faces[k].higher() - faces[k].lower() <= farthest;
     }
   }
 
   /// For 32 lower cells the first faces of all, then the second, and so on: the threads of a warp meet cells that stand
   /// side by side. What finds no place for its sums is left out.
-  void order_by_lanes(Index t, std::span<Inner> faces, std::uint8_t* fits, Work& work) {
-    by_rows(faces, cells_of(t), work);
-    work.rank.assign(std::size_t(cells_of(t)), 0);
-    Index ranks = 0;
-    for (Inner& f : faces) {
-      f.rank = work.rank[std::size_t(std::min(f.owner, f.neighbour))]++;
-      ranks = std::max(ranks, f.rank + 1);
+  void order_by_lanes(Index t, std::span<Cells> faces, std::uint8_t* fits, Work& work) {
+    by_rows(t, faces, work);
+    Index ranks = 0;  // most faces of a lower cell
+    for (std::size_t begin = 0, k = 0; k < faces.size(); ++k) {
+      if (faces[k].lower() != faces[begin].lower()) begin = k;
+      ranks = std::max(ranks, Index(k - begin) + 1);
     }
-    sort_by(faces, ranks, work, [](const Inner& f) { return f.rank; });
-    sort_by(faces, cells_of(t) / lanes + 1, work,
-            [](const Inner& f) { return std::min(f.owner, f.neighbour) / lanes; });
-    Index* const sums = sums_.data() + first_of(t);
+    // Asked in the sequence of the faces.
+    const auto key = [ranks, first = first_of(t), last = Index(-1), rank = Index(0)](const Cells& f) mutable {
+      rank = f.lower() == last ? rank + 1 : 0;
+      last = f.lower();
+      return (last - first) / lanes * ranks + rank;
+    };
+    scatter_by(faces, (cells_of(t) / lanes + 1) * ranks, work, key);
+    std::copy(work.spare.begin(), work.spare.end(), faces.begin());
     for (std::size_t k = 0; k < faces.size(); ++k) {
-      Index &o = sums[faces[k].owner], &q = sums[faces[k].neighbour];
+      Index &o = sums_[std::size_t(faces[k].owner)], &q = sums_[std::size_t(faces[k].neighbour)];
       fits[k] = o < slots_ && q < slots_;
       if (fits[k]) ++o, ++q;
     }
   }
 
-  void inner_faces() {
-    Buckets at = in_buckets(host_, faces_, tiles_, [&](Index f) {
-      const Index t = tile_of(a_[std::size_t(f)]), first = first_of(t), other = b_[std::size_t(f)];
-      return other >= first && other < first_of(t + 1) ? t : tiles_;
-    });
-    Buffer<Inner> inner(at.item.size());
-    Buffer<std::uint8_t> fits(at.item.size());
+  void inner_faces(Buckets<Cells>& at) {
+    const auto within = std::size_t(at.offsets[std::size_t(tiles_)]);
+    Buffer<std::uint8_t> fits(within);
     Buffer<Index> kept(std::size_t(tiles_) + 1);  // faces of a tile that fit
     kept[0] = 0;
+    const auto faces_of = [&](std::size_t t) {
+      return std::span<Cells>(at.item.data() + at.offsets[t], at.item.data() + at.offsets[t + 1]);
+    };
     std::atomic<Index> next{0};
     host_.parallel(host_.threads(), [&](int, int) {
       Work work;
       for (Index t; (t = next.fetch_add(1)) < tiles_;) {
-        const auto begin = std::size_t(at.offsets[std::size_t(t)]), end = std::size_t(at.offsets[std::size_t(t) + 1]);
-        for (std::size_t k = begin; k < end; ++k) {
-          const Index f = at.item[k];
-          inner[k] = {f, a_[std::size_t(f)] - first_of(t), b_[std::size_t(f)] - first_of(t), 0};
-        }
-        const std::span<Inner> faces(inner.data() + begin, end - begin);
+        const std::span<Cells> faces = faces_of(std::size_t(t));
+        std::uint8_t* const fit = fits.data() + at.offsets[std::size_t(t)];
         if (tuning_.parcels)
-          order_by_lanes(t, faces, fits.data() + begin, work);
+          order_by_lanes(t, faces, fit, work);
         else
-          order_by_rows(t, faces, fits.data() + begin, work);
-        kept[std::size_t(t) + 1] = Index(std::count(fits.begin() + Index(begin), fits.begin() + Index(end), 1));
+          order_by_rows(t, faces, fit, work);
+        kept[std::size_t(t) + 1] = Index(std::count(fit, fit + faces.size(), 1));
       }
     });
     std::partial_sum(kept.begin(), kept.end(), kept.begin());
@@ -236,20 +259,20 @@ class Arrangement {
       plan_.turned.resize(std::size_t(tiles_));
       plan_.other.resize(std::size_t(loose));
     }
-    for_each_task(host_, std::size_t(tiles_), [&](std::size_t number) {
-      const auto t = Index(number);
-      const auto begin = std::size_t(at.offsets[number]), end = std::size_t(at.offsets[number + 1]);
-      auto put = plan_.face_order.begin() + plan_.tile_face[number];
-      for (std::size_t k = begin; k < end; ++k)
-        if (fits[k]) *put++ = inner[k].face;
-      if (!tuning_.parcels) place_by_rows(t, {inner.data() + begin, end - begin}, fits.data() + begin);
+    for_each_task(host_, std::size_t(tiles_), [&](std::size_t t) {
+      const std::span<Cells> faces = faces_of(t);
+      const std::uint8_t* const fit = fits.data() + at.offsets[t];
+      auto put = plan_.face_order.begin() + plan_.tile_face[t];
+      for (std::size_t k = 0; k < faces.size(); ++k)
+        if (fit[k]) *put++ = faces[k].face;
+      if (!tuning_.parcels) place_by_rows(Index(t), faces, fit);
     });
     // What does not fit stands with the faces between tiles, after them.
-    for (std::size_t k = 0; k < inner.size(); ++k)
-      if (!fits[k]) does_not_fit_.push_back(inner[k].face);
+    for (std::size_t k = 0; k < within; ++k)
+      if (!fits[k]) does_not_fit_.push_back(at.item[k].face);
   }
 
-  void place_by_rows(Index t, std::span<const Inner> faces, const std::uint8_t* fits) {
+  void place_by_rows(Index t, std::span<const Cells> faces, const std::uint8_t* fits) {
     std::uint8_t* const count = plan_.count.data() + first_of(t);
     std::fill_n(count, std::size_t(cells_of(t)), std::uint8_t(0));
     std::uint8_t any_turned = 0;
@@ -258,8 +281,8 @@ class Arrangement {
       if (!fits[k]) continue;
       const bool turned = faces[k].owner > faces[k].neighbour;
       any_turned |= turned;
-      ++count[std::size_t(std::min(faces[k].owner, faces[k].neighbour))];
-      plan_.other[f++] = std::uint16_t(2 * std::abs(faces[k].owner - faces[k].neighbour) + turned);
+      ++count[std::size_t(faces[k].lower() - first_of(t))];
+      plan_.other[f++] = std::uint16_t(2 * (faces[k].higher() - faces[k].lower()) + turned);
     }
     plan_.turned[std::size_t(t)] = any_turned;
   }
@@ -267,27 +290,26 @@ class Arrangement {
   // --- order 1 and more: faces between tiles --------------------------------------------------------------------
   /// Faces between tiles by lower tile, then higher tile, then cells; those of chosen orders first, order by order,
   /// pairs that share no tile together.
-  void outer_faces(int orders) {
-    Buckets at = in_buckets(host_, faces_, tiles_, [&](Index f) {
-      const Index t = tile_of(std::min(a_[std::size_t(f)], b_[std::size_t(f)]));
-      return std::max(a_[std::size_t(f)], b_[std::size_t(f)]) >= first_of(t + 1) ? t : tiles_;
-    });
+  void outer_faces(const Buckets<Cells>& all, int orders) {
     const auto lower = [&](Index f) { return std::min(a_[std::size_t(f)], b_[std::size_t(f)]); };
     const auto higher = [&](Index f) { return std::max(a_[std::size_t(f)], b_[std::size_t(f)]); };
-    for_each_task(host_, std::size_t(tiles_), [&](std::size_t number) {
-      const auto t = Index(number);
+    Buckets<Index> at;
+    at.offsets.assign(all.offsets.begin() + tiles_, all.offsets.end());
+    const Index within = at.offsets.front();
+    for (Index& offset : at.offsets) offset -= within;
+    at.item.resize(std::size_t(at.offsets.back()));
+    for_each_task(host_, std::size_t(tiles_), [&](std::size_t t) {
       struct Key {
         Index tile, low, high, face;
         auto operator<=>(const Key&) const = default;
       };
       std::vector<Key> keys;
-      const auto begin = std::size_t(at.offsets[std::size_t(t)]), end = std::size_t(at.offsets[std::size_t(t) + 1]);
-      for (std::size_t k = begin; k < end; ++k) {
-        const Index f = at.item[k];
-        keys.push_back({tile_of(higher(f)), lower(f), higher(f), f});
+      for (Index k = at.offsets[t]; k < at.offsets[t + 1]; ++k) {
+        const Cells& f = all.item[std::size_t(within + k)];
+        keys.push_back({tile_of(f.higher()), f.lower(), f.higher(), f.face});
       }
       std::sort(keys.begin(), keys.end());
-      for (std::size_t k = begin; k < end; ++k) at.item[k] = keys[k - begin].face;
+      std::transform(keys.begin(), keys.end(), at.item.begin() + at.offsets[t], [](const Key& k) { return k.face; });
     });
     const auto cut = Index(at.item.size());
     plan_.report.cut_fraction = faces_ ? double(cut) / faces_ : 0;
@@ -296,7 +318,7 @@ class Arrangement {
     chosen_ = 0;
     if (plan_.view.strategy == FaceStrategy::tiles) {
       for (std::size_t k = 0; k < at.item.size(); ++k) put(k, at.item[k]);
-      cut_from_ = std::move(at.offsets);
+      cut_from_ = at.offsets;
       return;
     }
     // Which diagonals are dense enough for blocks (Algorithm 4).
@@ -323,10 +345,11 @@ class Arrangement {
     }
     const Index ranks = Index(dense.size());
     // Pairs (t, t + k) and (t + k, t + 2k) share a tile: every second run of k tiles is a class.
-    Buckets classes = in_buckets(host_, cut, 2 * ranks + 1, [&](Index i) {
+    const auto class_of = [&](Index i) {
       const Index f = at.item[std::size_t(i)], t = tile_of(lower(f)), k = tile_of(higher(f)) - t;
       return rank[std::size_t(k)] < 0 ? 2 * ranks : 2 * rank[std::size_t(k)] + t / k % 2;
-    });
+    };
+    const Buckets<Index> classes = in_buckets(host_, cut, 2 * ranks + 1, class_of, itself);
     for (std::size_t k = 0; k < classes.item.size(); ++k) put(k, at.item[std::size_t(classes.item[k])]);
     chosen_ = classes.offsets[std::size_t(2 * ranks)];
     plan_.class_pair = {0};
@@ -444,7 +467,8 @@ class Arrangement {
     for (Index k = cut; k < loose_; ++k) leave(k);
     // Twice: as seen by the owner's tile, and by the neighbour's.
     const auto cell_of = [&](Index i) { return i % 2 == 0 ? owner_of(i / 2) : neighbour_of(i / 2); };
-    Buckets at = in_buckets(host_, 2 * cut, tiles_, [&](Index i) { return tile_of(cell_of(i)); });
+    const Buckets<Index> at = in_buckets(
+        host_, 2 * cut, tiles_, [&](Index i) { return tile_of(cell_of(i)); }, itself);
     const auto as_seen = [&](Index i) {
       const Index f = id_of(i / 2);
       return FacePlan::Cut{i % 2 == 0 ? f : ~f, cell_of(i ^ 1)};
@@ -487,6 +511,7 @@ class Arrangement {
   PlanData& plan_;
   const Buffer<Index>&a_, &b_;
   const FaceTuning& tuning_;
+  double tiles_a_cell_ = 0;
   Index faces_, tiles_ = 0, chosen_ = 0, loose_ = 0;  // chosen_: loose faces of chosen orders
   Buffer<Index> cut_from_;  // of each tile: the first loose face that has its lower cell there
   Buffer<Index> home_;      // of loose faces: their numbers, where they do not stand last
