@@ -163,7 +163,9 @@ class FaceLoops {
   /// Edge-to-vertex update: cell(c, state of c, sum) for each cell c once, sum being what its faces add to it.
   /// State read(Index cell) says what a face needs of a cell; Both<Sum> face(Face, const State& owner, const State&
   /// neighbour) what it adds to each; void cell(Index, const State&, const Sum&) writes the result. What `read` and
-  /// `face` look at may not be what `cell` writes. Sum: made of doubles, with +=, zero where value-initialised.
+  /// `face` look at may not be what `cell` writes; `face` writes nothing, and may be asked more than once, also with
+  /// cells that are not the face's, for an answer that is dropped. Sum: made of doubles, with +=, zero where
+  /// value-initialised.
   template <class State, class Sum, class Read, class FaceFunction, class CellFunction>
   void sum_over_faces(Read read, FaceFunction face, CellFunction cell) const {
     switch (plan_.strategy) {

@@ -88,10 +88,10 @@ struct FacePlan {
   };
   struct alignas(16) Parcel {
     Index first_cell, cells, first_face, faces;
-    Index runs, shared, first_touched, touched, first_row, rows;
-    // Behind it: runs and shared faces (one of each that stands for none, where there are none: a face and cells that
-    // may be looked at); of each face within the tile, of each accumulator (strategy diagonal) and of each row of the
-    // rest, where their sums go; of each cell, how many places it has.
+    Index runs, shared, first_touched, touched, first_row, rows, unused[2];
+    // Behind it: runs and shared faces (where there are none, one that may be looked at: the first within the tile); of
+    // each face within the tile, of each accumulator (strategy diagonal) and of each row of the rest, where their sums
+    // go; of each cell, how many places it has.
     KRILU_INLINE const Run* run() const { return reinterpret_cast<const Run*>(this + 1); }
     KRILU_INLINE const Shared* face_shared() const { return reinterpret_cast<const Shared*>(run() + kept(runs)); }
     KRILU_INLINE const Places* places() const { return reinterpret_cast<const Places*>(face_shared() + kept(shared)); }

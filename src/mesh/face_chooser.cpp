@@ -31,8 +31,11 @@ PlanData choose_plan(const exec::Host& host, const Mesh& mesh, const FaceLoopOpt
                      std::span<const FaceStrategy> candidates, Index piece, const Trial& trial) {
   const auto start = std::chrono::steady_clock::now();
   require_valid(mesh);
-  if (options.block_cells < 0 || options.block_cells > tuning.most_cells)
-    throw Error(fmt::format("blocks have 1 to {} cells (0: as many as suit the fast memory), not {}", tuning.most_cells,
+  // To the others blocks are but an order of the cells.
+  const bool in_tiles = options.strategy == "tiles" || options.strategy == "diagonal" || options.strategy == "auto";
+  const Index most = in_tiles ? tuning.most_cells : FaceTuning{}.most_cells;
+  if (options.block_cells < 0 || options.block_cells > most)
+    throw Error(fmt::format("blocks have 1 to {} cells (0: as many as suit the fast memory), not {}", most,
                             options.block_cells));
   if (options.orders < -1)
     throw Error(fmt::format("orders are counted from 0 (-1: those dense enough), not {}", options.orders));

@@ -155,8 +155,8 @@ unsigned CudaFaceLoops::blocks_at_once(const void* kernel, std::size_t bytes) co
   if (bytes > std::size_t(most))
     throw Error("tiles of " + std::to_string(plan_.most_cells) + " cells need " + std::to_string(bytes) +
                 " bytes of shared memory where this GPU has " + std::to_string(most) +
-                ": ask for smaller blocks, or for strategy gather");
-  require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes)),
+                ": ask for strategy slices or gather");
+  require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
                "asking for shared memory");
   require_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, detail::tile_threads, bytes),
                "asking how many blocks fit");

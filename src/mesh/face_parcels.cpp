@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <vector>
 
 #include "mesh/tasks.hpp"
@@ -77,6 +76,13 @@ void make_parcels(const exec::Host& host, PlanData& plan) {
                                            std::uint8_t(cut.other % Runs::cells), std::uint8_t(runs.of(cut, k))};
     }
     std::copy(runs.all().begin(), runs.all().end(), writable(parcel.run()));
+    if (head.shared == 0 && head.faces > 0) {
+      const auto f = std::size_t(head.first_face);
+      const Index other = plan.neighbour[f];
+      *writable(parcel.run()) = {other / Runs::cells * Runs::cells, head.first_face};
+      *writable(parcel.face_shared()) = {std::uint16_t(plan.owner[f] - head.first_cell),
+                                         std::uint8_t(other % Runs::cells), 0};
+    }
     for (Index k = 0; k < head.touched; ++k)
       writable(parcel.touched_place())[k] =
           next_place(plan.touched_cell[std::size_t(head.first_touched + k)] - head.first_cell);

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <cstdlib>
 #include <numeric>
+#include <utility>
 
 #include "mesh/face_parcels.hpp"
 #include "mesh/left_over.hpp"
@@ -26,7 +26,7 @@ struct Buckets {
 };
 template <class Key, class Make>
 auto in_buckets(const exec::Host& host, Index n, Index buckets, Key key, Make make) {
-  const int team = n > 100000 ? host.threads() : 1;
+  const int team = n > 100000 ? std::clamp(int(n / std::max<Index>(1, buckets)), 1, host.threads()) : 1;
   const auto B = std::size_t(buckets);
   Buffer<Index> count(std::size_t(team) * B);
   std::fill(count.begin(), count.end(), 0);

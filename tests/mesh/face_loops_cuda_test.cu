@@ -304,6 +304,7 @@ TEST(FaceLoops, RefuseWhatTheyCannotDo) {
             "blocks have 1 to 512 cells (0: as many as suit the fast memory), not -1");
   EXPECT_EQ(sentence_of([&] { CudaFaceLoops(space, m, {.block_cells = 513}); }),
             "blocks have 1 to 512 cells (0: as many as suit the fast memory), not 513");
+  EXPECT_NO_THROW(CudaFaceLoops(space, m, {.strategy = "slices", .block_cells = 513}));
   EXPECT_EQ(sentence_of([&] {
               CudaFaceLoops(space, graph(3, {{0, 3}}), {});
             }),
