@@ -20,7 +20,6 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <type_traits>
 #include <vector>
 
 #include "krilu/face_plan.hpp"
