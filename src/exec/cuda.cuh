@@ -220,6 +220,8 @@ class Cuda {
   void require_memory(std::size_t bytes, Index rows, Offset nonzeros) const;
   int number() const { return device_->number; }
   int multiprocessors() const { return device_->multiprocessors; }
+  /// Bytes that a thread block can have of shared memory where its kernel asks for them.
+  std::size_t shared_memory() const { return device_->shared_memory; }
 
   // --- ranks ----------------------------------------------------------------------------------------------------
   // As exec::Host has them.
@@ -383,6 +385,7 @@ class Cuda {
     std::string name;
     std::size_t total_memory = 0;
     int number = 0, multiprocessors = 1, host_threads = 1;
+    std::size_t shared_memory = 0;  // that a thread block may ask for
     cudaStream_t stream = nullptr;
     std::vector<cudaStream_t> idle_streams;  // for bodies recorded while another records
     std::shared_ptr<Memory> memory, plain, shared;

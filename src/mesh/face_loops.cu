@@ -148,19 +148,17 @@ Index CudaFaceLoops::long_row() { return mesh::FaceTuning{}.long_row; }
 void CudaFaceLoops::launched() { require_cuda(cudaGetLastError(), "launching a loop over faces"); }
 
 unsigned CudaFaceLoops::blocks_at_once(const void* kernel, std::size_t bytes) const {
-  int most = 0, device = 0, multiprocessors = 0, each = 0;
-  require_cuda(cudaGetDevice(&device), "asking for the GPU");
-  require_cuda(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "asking for the GPU");
-  require_cuda(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "asking for the GPU");
-  if (bytes > std::size_t(most))
+  const std::size_t most = body_->space.shared_memory();
+  if (bytes > most)
     throw Error("tiles of " + std::to_string(plan_.most_cells) + " cells need " + std::to_string(bytes) +
                 " bytes of shared memory where this GPU has " + std::to_string(most) +
                 ": ask for strategy slices or gather");
-  require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
+  require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(most)),
                "asking for shared memory");
+  int each = 0;
   require_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, detail::tile_threads, bytes),
                "asking how many blocks fit");
-  return unsigned(std::max(1, each * multiprocessors));
+  return unsigned(std::max(1, each * body_->space.multiprocessors()));
 }
 
 void* CudaFaceLoops::scratch(int piece, std::size_t bytes) const {

@@ -52,10 +52,11 @@ __device__ __forceinline__ double reciprocal_pivot(const Rows& e, Index i, doubl
   return 1;
 }
 
-/// What a group of G lanes holds of row k's upper entries before it needs them: each lane one.
+/// What a lane holds of row k's upper entries before the group needs them: one, and where it belongs in row i.
 struct Ahead {
-  Index at = -1;    // where the entry's column stands in row i, or -1
-  Offset from = 0;  // the entry
+  Offset from = 0, end = 0;  // the lane's entry, and that behind the row's last
+  Index column = -1;         // its column; -1: there is none
+  Index at = -1;             // where that stands in row i, or -1
   double value = 0;
 };
 
@@ -63,21 +64,23 @@ template <int G>
 __device__ void eliminate_row(const Rows& e, Index i, int lane, unsigned group, const Index* column, double* w) {
   const Offset begin = e.offsets[i], middle = e.diagonal[i];
   const Index length = e.offsets[i + 1] - begin, lower = middle - begin;
-  const auto look = [&](Offset from, Offset end) {
+  // Two steps, so that nothing is waited for between one row k and the next: each asks for what the other needs.
+  const auto ask = [&](Offset from, Offset end) {
     Ahead ahead;
     ahead.from = from;
-    if (from < end) {
-      const Index j = __ldg(e.columns + from);
-      const Index at = last_up_to(column, 0, length, j);
-      if (column[at] == j) {
-        ahead.at = at;
-        ahead.value = Awaited<double>::load(e.factors + from);
-      }
-    }
+    ahead.end = end;
+    if (from < end) ahead.column = __ldg(e.columns + from);
     return ahead;
   };
+  const auto find = [&](Ahead& ahead) {
+    if (ahead.column < 0) return;
+    const Index at = last_up_to(column, 0, length, ahead.column);
+    if (column[at] != ahead.column) return;
+    ahead.at = at;
+    ahead.value = Awaited<double>::load(e.factors + ahead.from);
+  };
   for (Index a0 = 0; a0 < lower; a0 += G) {
-    // Each lane asks for what one of the next G rows k needs.
+    // Each lane asks where one of the next G rows k stands.
     Offset first = 0, last = 0;
     if (a0 + lane < lower) {
       const Index k = column[a0 + lane];
@@ -85,27 +88,30 @@ __device__ void eliminate_row(const Rows& e, Index i, int lane, unsigned group, 
       last = __ldg(e.offsets + k + 1);
     }
     const Index count = min(Index(G), lower - a0);
-    Offset next_last = __shfl_sync(group, last, 0, G);
-    Ahead next = look(__shfl_sync(group, first, 0, G) + lane, next_last);
+    const auto ask_for = [&](Index a) {
+      return a < count ? ask(__shfl_sync(group, first, a, G) + lane, __shfl_sync(group, last, a, G)) : Ahead{};
+    };
+    Ahead next = ask_for(0), after = ask_for(1);
+    find(next);
     for (Index a = 0; a < count; ++a) {
       Ahead now = next;
-      const Offset now_last = next_last;
-      if (a + 1 < count) {
-        next_last = __shfl_sync(group, last, a + 1, G);
-        next = look(__shfl_sync(group, first, a + 1, G) + lane, next_last);
-      }
+      next = after;
+      after = ask_for(a + 2);
+      find(next);
       const double own = w[a0 + a];
       for (;;) {
         if (now.at >= 0) w[now.at] -= own * awaited(e.factors + now.from, now.value);
-        const bool more = now.from - lane + G < now_last;  // the same in all lanes
+        const bool more = now.from - lane + G < now.end;  // the same in all lanes
         if (!more) break;
-        now = look(now.from + G, now_last);
+        now = ask(now.from + G, now.end);
+        find(now);
       }
       __syncwarp(group);
     }
   }
   const double rd = reciprocal_pivot(e, i, w[lower]);
-  for (Index p = lower + 1 + lane; p < length; p += G) Awaited<double>::store(e.factors + begin + p, w[p] * rd);
+  for (Index p = lower + 1 + lane; p < length; p += G)
+    Awaited<double>::store(e.factors + begin + p, triangular::told(w[p] * rd));
   for (Index p = lane; p < lower; p += G) e.factors[begin + p] = e.scaled ? w[p] * rd : w[p];
   if (lane == 0) e.factors[middle] = rd;
 }
@@ -127,7 +133,7 @@ __device__ void find_pivot(const Rows& e, Index i, int lane, unsigned group) {
   }
   for (int offset = G / 2; offset > 0; offset /= 2) less += __shfl_xor_sync(group, less, offset, G);
   const double rd = reciprocal_pivot(e, i, e.a[middle] - less);
-  if (lane == 0) Awaited<double>::store(e.factors + middle, rd);
+  if (lane == 0) Awaited<double>::store(e.factors + middle, triangular::told(rd));
   for (Offset p = begin + lane; p < e.offsets[i + 1]; p += G)
     if (p != middle) e.factors[p] = p > middle || e.scaled ? e.a[p] * rd : e.a[p];
 }

@@ -31,6 +31,17 @@ __global__ void find_partners(sparse::SlicedPatternView p, CsrView a, const Inde
   }
 }
 
+__global__ void forget(Trouble* trouble) { *trouble = Trouble{}; }
+
+/// a_ij a_ji for each entry below the diagonal; 0 where a_ji is not stored.
+template <class T>
+__global__ void multiply_partners(Offset n, const T* lower, const T* upper, const Offset* partner, T* out) {
+  const Offset k = Offset(blockIdx.x * blockDim.x + threadIdx.x);
+  if (k >= n) return;
+  const Offset p = partner[k];
+  out[k] = p >= 0 ? lower[k] * upper[p] : T(0);
+}
+
 template <class T>
 __global__ void shift_kernel(sparse::SlicedView<T> a, double shift, T* out) {
   const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / 32);
@@ -151,19 +162,21 @@ void DiluForm<exec::Cuda, T>::look_for_asymmetry(const sparse::SlicedMatrix<T>& 
 /// A triangular solve whose entries are a_ij a_ji: it runs under the same strategies.
 template <class T>
 void DiluForm<exec::Cuda, T>::find_pivots(const sparse::SlicedMatrix<T>& a, double shift) {
-  const sparse::SlicedView<T> view = a.view();
-  triangular::Recurrence<T, triangular::Diagonal::pivot, true> pivots{view.pattern.lower, view.lower,
+  const auto entries = space_.template allocate<T>(a.lower.size());
+  if (entries.size() > 0)
+    multiply_partners<<<blocks_for(std::int64_t(entries.size())), 256, 0, space_.stream()>>>(
+        Offset(entries.size()), a.lower.data(), a.upper.data(), partner_.data(), entries.data());
+  launched("multiplying paired entries");
+  triangular::Recurrence<T, triangular::Diagonal::pivot, true> pivots{pattern_->view().lower, entries.data(),
                                                                       diagonal_of(a, shift), nullptr, rd_.data()};
-  pivots.mirror = view.upper;
-  pivots.partner = partner_.data();
   pivots.zero_pivot = &trouble_.data()->zero_pivot;
   runner_->sweep(pivots);
 }
 
 template <class T>
 void DiluForm<exec::Cuda, T>::forget_trouble() {
-  const Trouble none;
-  space_.copy_in(trouble_, &none, 1);
+  forget<<<1, 1, 0, space_.stream()>>>(trouble_.data());  // which nothing waits for, as a copy would be
+  launched("factorising");
 }
 
 template <class T>

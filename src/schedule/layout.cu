@@ -15,7 +15,7 @@ using exec::Cuda;
 using Key = std::uint64_t;
 
 constexpr int class_bits = 3;  // rows (or blocks) of a kind that share slices
-constexpr Index largest_tile = 4096, smallest_tile = 512;
+constexpr Index smallest_tile = 512;
 
 using exec::cuda::blocks_for;
 using exec::cuda::launched;
@@ -268,8 +268,12 @@ Plan by_levels(const Cuda& space, const sparse::DeviceCsr& a, const sparse::Devi
   const Array<Index> level = levels_sync_free(space, graph, order_there.data(), rank_there.data());
   const Index levels = n > 0 ? maximum(space, level) + 1 : 0;
   Plan plan;
-  plan.tile_rows =
-      tile_rows > 0 ? tile_rows : std::clamp(Index(std::bit_ceil(unsigned(n / 400 + 1))), smallest_tile, largest_tile);
+  plan.tile_rows = tile_rows;
+  if (tile_rows == 0) {
+    const std::uint64_t fitting = (space.shared_memory() - 1024) / sizeof(double);
+    const std::uint64_t wanted = std::min({std::uint64_t(16) * unsigned(levels), std::uint64_t(n) / 16, fitting});
+    plan.tile_rows = std::max(Index(std::bit_floor(wanted)), smallest_tile);
+  }
   plan.tiles = (n + plan.tile_rows - 1) / plan.tile_rows;
   const int level_bits = bits_of(std::uint64_t(levels)), tile_bits = bits_of(std::uint64_t(plan.tiles));
   auto key = space.allocate<Key>(nn), key2 = space.allocate<Key>(nn);

@@ -40,7 +40,9 @@ struct Plan {
 };
 
 /// Levels of `graph` (a, or the pattern of A + A^T where a's is not symmetric) in the given order (empty: natural).
-/// tile_rows 0: as many as give every multiprocessor a few tiles.
+/// tile_rows 0: about 16 rows of a tile to a level, so that warps have work while others wait, and not a trip through
+/// the second-level cache at each step of a deep order; at least 16 tiles of a small matrix, and none whose x would not
+/// fit the shared memory of a multiprocessor.
 Plan by_levels(const exec::Cuda& space, const sparse::DeviceCsr& a, const sparse::DeviceCsr& graph, const Order& order,
                Index tile_rows = 0);
 

@@ -191,7 +191,8 @@ void DeviceSystem::take_values(const CsrView& a) {
   const Index longest = longest_;
   const bool fits = sparse::hec_leading(a.rows) * longest <= std::numeric_limits<Offset>::max();
   if (fits && 12 * rows * longest <= worth * slices) {
-    hec_ = std::make_unique<const sparse::Hec<exec::Cuda, T>>(sparse::regular_hec<T>(ex_, a_, longest));
+    hec_ = std::make_unique<const sparse::Hec<exec::Cuda, T>>(
+        sparse::shortened(ex_, sparse::regular_hec<T>(ex_, a_, longest)));
     return;
   }
   if (!may_build_hec_) return;
@@ -199,8 +200,8 @@ void DeviceSystem::take_values(const CsrView& a) {
   double left = 0;
   for (Index i = 0; i < a.rows; ++i) left += std::max(0, a.offsets[i + 1] - a.offsets[i] - width);
   if (12 * rows * width + irregular * left > worth * slices) return;
-  hec_ = std::make_unique<const sparse::Hec<exec::Cuda, T>>(ex_, exec::Host(ex_.threads()), a, sparse::HecForm::product,
-                                                            width);
+  hec_ = std::make_unique<const sparse::Hec<exec::Cuda, T>>(sparse::shortened(
+      ex_, sparse::Hec<exec::Cuda, T>(ex_, exec::Host(ex_.threads()), a, sparse::HecForm::product, width)));
 }
 
 std::unique_ptr<const sparse::Operator<exec::Cuda, double>> DeviceSystem::product() const {

@@ -22,7 +22,7 @@ struct Bordering {
 };
 
 /// y = A x over ranks, x read by `read`; D x is sent where there is a d. The last block concerned counts the message.
-template <int N, bool exact, class Read>
+template <int N, bool exact, class C, class Read>
 __global__ void __launch_bounds__(threads)
     product_kernel(sparse::HecView<double> a, Read read, const double* x, const double* d, double* y, Targets targets,
                    unsigned senders, Incoming incoming, Outer b, Bordering bordering, unsigned* numbers,
@@ -36,10 +36,11 @@ __global__ void __launch_bounds__(threads)
     const auto i = Index(place);  // whole warps
     const unsigned lane = threadIdx.x % 32;
     const sparse::HecListed listed = place / 32 < bordering.groups ? bordering.listed[place / 32] : sparse::HecListed{};
-    sparse::EllRow<N, exact, double> row;
+    sparse::EllRow<N, exact, double, C> row;
     row.open(a, i);
+    const sparse::HecLeftover leftover(a, place);
     double sum = row.sum(a, i, read);
-    add_leftover(a, place, read, sum);
+    add_leftover(a, leftover, read, sum);
     if (listed.rows >> lane & 1) {
       concerned = true;
       const Index q = listed.first + __popc(listed.rows & ((1u << lane) - 1));
@@ -96,9 +97,12 @@ bool DeviceLinks::product(const sparse::Operator<exec::Cuda, double>& own, const
   const unsigned blocks = senders + exec::cuda::blocks_for(a->leading);
   const Bordering bordering{bordering_.data(), unsigned(bordering_.size()), senders + bordering_blocks_};
   const auto launch = [&](auto read) {
-    sparse::with_hec_width(a->width, [&](auto n, auto exact) {
-      product_kernel<decltype(n)::value, decltype(exact)::value><<<blocks, threads, 0, ex_.stream()>>>(
-          *a, read, x, d, y, r.targets, senders, r.incoming, r.b, bordering, numbers_.data(), waiting_);
+    sparse::with_hec_columns(*a, [&](auto column) {
+      sparse::with_hec_width(a->width, [&](auto n, auto exact) {
+        product_kernel<decltype(n)::value, decltype(exact)::value, decltype(column)>
+            <<<blocks, threads, 0, ex_.stream()>>>(*a, read, x, d, y, r.targets, senders, r.incoming, r.b, bordering,
+                                                   numbers_.data(), waiting_);
+      });
     });
   };
   if (d)

@@ -13,6 +13,9 @@
 // bytes of its number and offset, and listing any at all 8 bytes in 32 rows. In the triangular form all rows have an
 // offset and a diagonal there, whatever the width, and these do not count.
 //
+// On a GPU the columns of the product form may be short (hec.cuh), which takes 8 or 9 bytes of values and columns a
+// slot in place of 12.
+//
 // Padding has column -1 and is never multiplied: NaN or infinity in x reaches only the rows that read it. On the host,
 // `full` tells for every 8 rows how many ELL columns have no padding, and only the others are tested entry by entry.
 //
@@ -35,12 +38,20 @@ struct HecListed {
   Index first = 0;
 };
 
+/// Columns of the ELL part in one or two bytes each, counted from a base that 32 rows share in each slot; all bits set:
+/// padding, which may stand before entries. Slots are padded to whole words of 4 or 2 columns.
+struct HecShortColumns {
+  int bytes = 0;                        // of a column; 0: none are short
+  const std::uint32_t* word = nullptr;  // word q of row i, columns 4q.. or 2q.. of it, at q * leading + i
+  const Index* base = nullptr;          // of rows 32g .. 32g+31 and slot k at g * (slots) + k
+};
+
 /// What kernels see. Entry k of row i in the ELL part is at k * leading + i.
 template <class T>
 struct HecView {
   Index rows = 0, cols = 0;
   Index width = 0, leading = 0;
-  const Index* column = nullptr;  // -1: padding, and so are all entries behind it in its row
+  const Index* column = nullptr;  // -1: padding, and so are all entries behind it in its row; null: they are short
   const T* value = nullptr;
   const std::uint16_t* full = nullptr;  // leading / 8: ELL columns, from the first, without padding in these 8 rows
   // The CSR part. Its row q is row listed_row[q], or row q where that is null: the triangular form.
@@ -50,6 +61,7 @@ struct HecView {
   const Offset* csr_offset = nullptr;  // csr_rows + 1
   const Index* csr_column = nullptr;
   const T* csr_value = nullptr;
+  HecShortColumns shortened = {};
 };
 
 /// Rows rounded up to whole warps.
@@ -69,6 +81,9 @@ struct HecArrays {
   exec::Array<Index> csr_column;
   exec::Array<T> csr_value;
   exec::Array<Index> long_row;  // places among the listed rows whose leftover is longer than hec_long_row
+  int short_bytes = 0;          // in place of `column`: HecShortColumns
+  exec::Array<std::uint32_t> short_word;
+  exec::Array<Index> short_base;
 };
 
 /// A leftover of more entries is added up by a thread block of its own on a GPU.
@@ -110,12 +125,14 @@ class Hec {
   Index rows() const { return rows_; }
   Index width() const { return width_; }
   /// Slots of the ELL part, padding included.
-  Offset ell_slots() const { return Offset(there_.column.size()); }
+  Offset ell_slots() const { return Offset(there_.value.size()); }
   Offset csr_entries() const { return Offset(there_.csr_column.size()); }
   /// Rows in the CSR part.
   Index csr_rows() const { return std::max<Index>(0, Index(there_.csr_offset.size()) - 1); }
   Index long_rows() const { return Index(there_.long_row.size()); }
   const Index* long_row() const { return there_.long_row.data(); }
+  /// Bytes of a column of the ELL part.
+  int column_bytes() const { return there_.short_bytes > 0 ? there_.short_bytes : int(sizeof(Index)); }
   HecView<T> view() const {
     return {rows_,
             cols_,
@@ -129,12 +146,15 @@ class Hec {
             there_.listed_row.data(),
             there_.csr_offset.data(),
             there_.csr_column.data(),
-            there_.csr_value.data()};
+            there_.csr_value.data(),
+            {there_.short_bytes, there_.short_word.data(), there_.short_base.data()}};
   }
+  /// The arrays, for a matrix that is made of them.
+  HecArrays<T> release() && { return std::move(there_); }
   std::size_t bytes() const {
     return there_.column.bytes() + there_.value.bytes() + there_.full.bytes() + there_.listed.bytes() +
            there_.listed_row.bytes() + there_.csr_offset.bytes() + there_.csr_column.bytes() +
-           there_.csr_value.bytes() + there_.long_row.bytes();
+           there_.csr_value.bytes() + there_.long_row.bytes() + there_.short_word.bytes() + there_.short_base.bytes();
   }
 
  private:

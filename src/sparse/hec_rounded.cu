@@ -110,10 +110,11 @@ __global__ void __launch_bounds__(product_threads)
   const auto read = [x](Index c) { return __ldg(x + c); };
   PairedRow<N, exact, C, S> row;
   row.open(a, i);
+  const HecLeftover rest(leftover, place);
   const float diagonal = __ldcs(a.diagonal + i), own = have ? read(i) : 0.0f, from = of_residual && have ? b[i] : 0.0f;
   float sum = diagonal != 0 ? diagonal * own : 0.0f;  // without one x_i is not looked at
   row.add(a, i, read, sum);
-  add_leftover(leftover, place, read, sum);
+  add_leftover(leftover, rest, read, sum);
   if (have) y[i] = of_residual ? from - sum : sum;
 }
 
@@ -132,34 +133,6 @@ void with_pairs(Index pairs, const F& f) {
 
 // --- how it is built ------------------------------------------------------------------------------------------------
 
-/// visit(slot, lowest, column, k) for each slot of 32 rows, by a whole warp: row `place` has its entry k of the ELL
-/// part there, or column -1. Returns the number of slots. Within_reach: of the lowest column.
-template <class Visit>
-__device__ __forceinline__ Index for_slots(const HecView<double>& a, unsigned place, Index within_reach,
-                                           const Visit& visit) {
-  const auto i = Index(place);
-  Index k = 0;
-  const auto next = [&] {  // off the diagonal, from k on
-    for (; k < a.width; ++k) {
-      const Index c = a.column[k * a.leading + i];
-      if (c < 0) break;
-      if (c != i) return c;
-    }
-    return none;
-  };
-  Index column = next();
-  for (Index slot = 0;; ++slot) {
-    const Index lowest = __reduce_min_sync(full, column);
-    if (lowest == none) return slot;
-    const bool here = column != none && column - lowest <= within_reach;
-    visit(slot, lowest, here ? column : -1, k);
-    if (here) {
-      ++k;
-      column = next();
-    }
-  }
-}
-
 /// The most slots of any 32 rows.
 struct Slots {
   Index with_short_columns = 0, with_long_ones = 0;
@@ -168,7 +141,8 @@ __global__ void count_slots(HecView<double> a, Slots* most) {
   const unsigned place = blockIdx.x * blockDim.x + threadIdx.x;
   if (place >= unsigned(a.leading)) return;  // whole warps
   const auto nothing = [](Index, Index, Index, Index) {};
-  const Index near = for_slots(a, place, reach<std::uint16_t>, nothing), any = for_slots(a, place, none, nothing);
+  const Index near = for_slots<true>(a, place, reach<std::uint16_t>, nothing),
+              any = for_slots<true>(a, place, none, nothing);
   if (place % 32 != 0) return;
   if (near > most->with_short_columns) atomicMax(&most->with_short_columns, near);
   if (any > most->with_long_ones) atomicMax(&most->with_long_ones, any);
@@ -221,14 +195,14 @@ __global__ void __launch_bounds__(256)
   double sum = have && kept ? kept[i] : 0.0;
   unsigned mine = 0;
   for (Index k = 0; k < a.width; ++k)
-    if (a.column[k * a.leading + i] == i) sum += a.value[k * a.leading + i];
+    if (hec_column(a, i, k) == i) sum += a.value[k * a.leading + i];
   const auto put = [&](Index slot, Index lowest, C c, S s) {
     const auto at = std::size_t(slot / 2) * std::size_t(a.leading) + place;
     (slot % 2 ? column[at].second : column[at].first) = c;
     (slot % 2 ? value[at].second : value[at].first) = s;
     if (is_short<C> && place % 32 == 0) base[std::size_t(place / 32) * unsigned(2 * pairs) + unsigned(slot)] = lowest;
   };
-  Index slots = for_slots(a, place, reach<C>, [&](Index slot, Index lowest, Index j, Index k) {
+  Index slots = for_slots<true>(a, place, reach<C>, [&](Index slot, Index lowest, Index j, Index k) {
     if (j < 0) return put(slot, lowest, padding<C>, S(0.0f));
     const S s = round_entry<S>(a.value[k * a.leading + i], r * scales.c(j), sum, mine);
     put(slot, lowest, C(is_short<C> ? j - lowest : j), s);

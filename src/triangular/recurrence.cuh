@@ -2,9 +2,8 @@
 // One row of a triangular recurrence on a GPU, whatever strategy runs it: the forms of strategy.hpp over one triangle
 // of a sliced matrix. What does not depend on other rows (shape, columns, values, b and d) is asked for one slice
 // ahead, so that no load from device memory stands between a row and the rows that wait for it; only x is fetched when
-// it is needed. Cost of a sweep: 12 bytes a nonzero of its triangle, 24 bytes a row and 48 a slice; DILU's construction
-// reads 24 bytes a nonzero. All strategies add the same numbers in the same sequence: their results are equal bit for
-// bit.
+// it is needed. Cost of a sweep: 12 bytes a nonzero of its triangle, 24 bytes a row and 48 a slice. All strategies add the
+// same numbers in the same sequence: their results are equal bit for bit.
 #pragma once
 
 #include "sparse/sliced.cuh"
@@ -21,24 +20,14 @@ struct Recurrence {
   static constexpr bool lower = of_lower;
 
   sparse::SlicedTriangle triangle;
-  const S* value = nullptr;         // of this triangle
-  const T* b = nullptr;             // may be the x of the sweep before
-  const T* d = nullptr;             // unit and pivot have none
-  T* x = nullptr;                   // not b, unless no strategy that waits is used
-  const S* mirror = nullptr;        // pivot: the other triangle's values,
-  const Offset* partner = nullptr;  //        and where each entry's partner stands there, or -1
-  Index* zero_pivot = nullptr;      //        the first row whose pivot cannot be divided by
-  T* next = nullptr;                // x of the sweep after this one: set to `awaited` where strategies wait
+  const S* value = nullptr;     // t_ij of this triangle; pivot: a_ij a_ji
+  const T* b = nullptr;         // may be the x of the sweep before
+  const T* d = nullptr;         // unit and pivot have none
+  T* x = nullptr;               // not b, unless no strategy that waits is used
+  Index* zero_pivot = nullptr;  // pivot: the first row whose pivot cannot be divided by
+  T* next = nullptr;            // x of the sweep after this one: set to `awaited` where strategies wait
 
-  /// t_ij, or t_ij t_ji for pivots.
-  __device__ __forceinline__ T entry(Offset k) const {
-    T v = T(sparse::streamed(value + k));
-    if constexpr (form == Diagonal::pivot) {
-      const Offset p = __ldcs(partner + k);
-      v *= p >= 0 ? T(mirror[p]) : T(0);
-    }
-    return v;
-  }
+  __device__ __forceinline__ T entry(Offset k) const { return T(sparse::streamed(value + k)); }
   __device__ __forceinline__ T finish(Index row, T b_row, T sum, T d_row) const {
     if constexpr (form == Diagonal::unit) return b_row - sum;
     if constexpr (form == Diagonal::reciprocal) return (b_row - sum) * d_row;
@@ -74,13 +63,12 @@ struct Pending {
     // Rows of one length and a lane each, as most are: places are plain arithmetic.
     const bool even = __all_sync(0xffffffffu, lane.row < 0 || lane.count == slice.width());
     const int lanes = slice.rows() << lane.lanes_log2;
-#pragma unroll
-    for (int j = 0; j < N; ++j) {
+    for_entries<N>(slice.width() - k, [&](int j) {
       const Offset at = even ? slice.entry + (k + j) * lanes + me : sparse::step(lane, k + j, me);
       const bool have = k + j < lane.count;
       column[j] = have ? __ldcs(r.triangle.column + at) : -1;
       value[j] = have ? r.entry(at) : T(0);
-    }
+    });
   }
   template <class Access>
   __device__ __forceinline__ void solve(const R& r, const Access& access, bool waits, int me) {
@@ -88,10 +76,8 @@ struct Pending {
     T sum = 0;
     for (int k = 0;;) {
       T x[N];
-      access.fetch(r.x, column, x);
-#pragma unroll
-      for (int j = 0; j < N; ++j)
-        if (column[j] >= 0) sum += value[j] * x[j];
+      access.fetch(r.x, column, slice.width() - k, x);
+      for_entries<N>(slice.width() - k, [&](int j) { sum += value[j] * x[j]; });
       k += N;
       if (k >= slice.width()) break;
       take(r, k, me);

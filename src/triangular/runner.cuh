@@ -160,10 +160,9 @@ class WarpRunner {
 
   template <class R>
   void run(Strategy s, R r) const {
-    const Index width = R::form == Diagonal::pivot ? std::min<Index>(widest_, 8) : widest_;
-    if (width <= 4)
+    if (widest_ <= 4)
       run_wide<4>(s, r);
-    else if (width <= 8)
+    else if (widest_ <= 8)
       run_wide<8>(s, r);
     else
       run_wide<16>(s, r);
@@ -190,8 +189,13 @@ class WarpRunner {
           <<<sync_free_blocks(), tuning_.sync_free.threads, 0, stream>>>(r, plan_->list.data(), slices, ticket());
     } else {
       const std::size_t shared = std::size_t(plan_->tile_rows) * sizeof(typename R::Value);
-      tiled_sweep<N><<<unsigned(plan_->tiles), tuning_.tiled.threads, shared, stream>>>(r, plan_->tile.data(),
-                                                                                        plan_->tiles, ticket());
+      constexpr auto kernel = tiled_sweep<N, R>;
+      if (shared > 48 * 1024)  // of the kernel, and so of all that use it: never less than another one's
+        exec::require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                int(space_.shared_memory() - tiled_own_bytes)),
+                           "asking for shared memory");
+      kernel<<<unsigned(plan_->tiles), tuning_.tiled.threads, shared, stream>>>(r, plan_->tile.data(), plan_->tiles,
+                                                                                ticket());
     }
     exec::require_cuda(cudaGetLastError(), "launching a triangular sweep");
   }

@@ -14,6 +14,9 @@ struct TiledTuning {
   unsigned threads = 256;
 };
 
+/// Shared memory of the kernel beside a tile's x.
+constexpr std::size_t tiled_own_bytes = 64;
+
 template <int N, class R>
 __global__ void __launch_bounds__(256) tiled_sweep(R r, const Index* tile_slice, Index tiles, unsigned* ticket) {
   using T = typename R::Value;
@@ -47,7 +50,7 @@ __global__ void __launch_bounds__(256) tiled_sweep(R r, const Index* tile_slice,
   T* const x = reinterpret_cast<T*>(shared);
   for (Index i = Index(threadIdx.x); i < last - first; i += Index(blockDim.x)) x[i] = Awaited<T>::pattern();
   __syncthreads();
-  const WaitingInTile<T> access{x, first, last};
+  const WaitingInTile<T> access{unsigned(__cvta_generic_to_shared(x)), first, last};
   for (; k < count; k += warps) {
     if (k + warps < count) then.open(r, ahead, me);
     ask(k + 2 * warps);

@@ -31,8 +31,16 @@ struct Awaited<double> {
     return v;
   }
   static __device__ __forceinline__ void store(double* p, double v) {
-    if (is(v)) v = other();
     asm volatile("st.relaxed.gpu.global.f64 [%0], %1;" : : "l"(p), "d"(v) : "memory");
+  }
+  /// The same in shared memory, by the address there.
+  static __device__ __forceinline__ double load_shared(unsigned p) {
+    double v;
+    asm volatile("ld.volatile.shared.f64 %0, [%1];" : "=d"(v) : "r"(p) : "memory");
+    return v;
+  }
+  static __device__ __forceinline__ void store_shared(unsigned p, double v) {
+    asm volatile("st.volatile.shared.f64 [%0], %1;" : : "r"(p), "d"(v) : "memory");
   }
 };
 
@@ -49,41 +57,58 @@ struct Awaited<float> {
     return v;
   }
   static __device__ __forceinline__ void store(float* p, float v) {
-    if (is(v)) v = other();
     asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" : : "l"(p), "f"(v) : "memory");
+  }
+  static __device__ __forceinline__ float load_shared(unsigned p) {
+    float v;
+    asm volatile("ld.volatile.shared.f32 %0, [%1];" : "=f"(v) : "r"(p) : "memory");
+    return v;
+  }
+  static __device__ __forceinline__ void store_shared(unsigned p, float v) {
+    asm volatile("st.volatile.shared.f32 [%0], %1;" : : "r"(p), "f"(v) : "memory");
   }
 };
 
-/// Nothing to wait for: whatever a row reads was written by an earlier launch or before a barrier.
+/// v as a result may be stored.
+template <class T>
+__device__ __forceinline__ T told(T v) {
+  return Awaited<T>::is(v) ? Awaited<T>::other() : v;
+}
+
+/// f(0), f(1), .. up to f(N - 1): unrolled, and by fours of which none begins at `width` or behind it.
+template <int N, class F>
+__device__ __forceinline__ void for_entries(int width, const F& f) {
+#pragma unroll
+  for (int j = 0; j < N; ++j) {
+    if (j > 0 && j % 4 == 0 && j >= width) break;
+    f(j);
+  }
+}
+
+/// Nothing to wait for: whatever a row reads was written by an earlier launch or before a barrier. As in all that
+/// follow, out[j] is x_c of column c[j], and 0 where that is -1.
 template <class T>
 struct Ready {
   template <int N>
-  __device__ __forceinline__ void fetch(const T* x, const Index (&c)[N], T (&out)[N]) const {
-#pragma unroll
-    for (int j = 0; j < N; ++j)
-      if (c[j] >= 0) out[j] = __ldcg(x + c[j]);
+  __device__ __forceinline__ void fetch(const T* x, const Index (&c)[N], int width, T (&out)[N]) const {
+    for_entries<N>(width, [&](int j) { out[j] = c[j] >= 0 ? __ldcg(x + c[j]) : T(0); });
   }
   __device__ __forceinline__ void put(T* x, Index row, T v) const { __stcg(x + row, v); }
 };
 
-/// Looks at cells until all that `here` picks are there; a look asks for all that are missing at once.
-template <int N, class T, class Here, class Load>
-__device__ __forceinline__ void await_cells(T (&out)[N], const Here& here, const Load& load) {
-  bool missing[N];
-#pragma unroll
-  for (int j = 0; j < N; ++j) missing[j] = here(j);
+/// Looks at cells until none of `out` is the awaited pattern; a look asks for all that are missing at once. The warp
+/// leaves as one: lanes that left each at its time would go on apart, and whatever the warp does together next would be
+/// done as often as there are parts of it, which took longer than the waiting.
+template <int N, class T, class Load>
+__device__ __forceinline__ void await_cells(int width, T (&out)[N], const Load& load) {
   for (int looks = 0;; ++looks) {
-    bool ready = true;
-#pragma unroll
-    for (int j = 0; j < N; ++j)
-      if (missing[j]) out[j] = load(j);
-#pragma unroll
-    for (int j = 0; j < N; ++j) {
-      missing[j] = missing[j] && Awaited<T>::is(out[j]);
-      ready &= !missing[j];
-    }
-    if (ready) return;
+    bool missing = false;
+    for_entries<N>(width, [&](int j) { missing |= Awaited<T>::is(out[j]); });
+    if (!__any_sync(0xffffffffu, missing)) return;
     if (looks > most_looks) __trap();
+    for_entries<N>(width, [&](int j) {
+      if (Awaited<T>::is(out[j])) out[j] = load(j);
+    });
   }
 }
 
@@ -91,30 +116,39 @@ __device__ __forceinline__ void await_cells(T (&out)[N], const Here& here, const
 template <class T>
 struct Waiting {
   template <int N>
-  __device__ __forceinline__ void fetch(const T* x, const Index (&c)[N], T (&out)[N]) const {
-    await_cells(
-        out, [&](int j) { return c[j] >= 0; }, [&](int j) { return Awaited<T>::load(x + c[j]); });
+  __device__ __forceinline__ void fetch(const T* x, const Index (&c)[N], int width, T (&out)[N]) const {
+    const auto load = [&](int j) { return Awaited<T>::load(x + c[j]); };
+    for_entries<N>(width, [&](int j) { out[j] = c[j] >= 0 ? load(j) : T(0); });
+    await_cells(width, out, load);
   }
-  __device__ __forceinline__ void put(T* x, Index row, T v) const { Awaited<T>::store(x + row, v); }
+  __device__ __forceinline__ void put(T* x, Index row, T v) const { Awaited<T>::store(x + row, told(v)); }
 };
 
 /// Waits for cells of the own tile in shared memory, and for others in device memory. The others first: as long as one
 /// of them is looked at, each look takes as long as a trip to the second-level cache.
 template <class T>
 struct WaitingInTile {
-  volatile T* tile;  // cells of rows first .. last-1
+  unsigned tile;  // where cells of rows first .. last-1 stand in shared memory
   Index first, last;
 
+  __device__ __forceinline__ unsigned cell(Index row) const {
+    return tile + unsigned(row - first) * unsigned(sizeof(T));
+  }
   template <int N>
-  __device__ __forceinline__ void fetch(const T* x, const Index (&c)[N], T (&out)[N]) const {
+  __device__ __forceinline__ void fetch(const T* x, const Index (&c)[N], int width, T (&out)[N]) const {
     const auto inside = [&](int j) { return unsigned(c[j] - first) < unsigned(last - first); };
-    await_cells(
-        out, [&](int j) { return c[j] >= 0 && !inside(j); }, [&](int j) { return Awaited<T>::load(x + c[j]); });
-    await_cells(out, inside, [&](int j) { return tile[c[j] - first]; });
+    const auto load = [&](int j) { return Awaited<T>::load(x + c[j]); };
+    const auto load_here = [&](int j) { return Awaited<T>::load_shared(cell(c[j])); };
+    for_entries<N>(width, [&](int j) { out[j] = c[j] >= 0 && !inside(j) ? load(j) : T(0); });
+    await_cells(width, out, load);
+    for_entries<N>(width, [&](int j) {
+      if (inside(j)) out[j] = load_here(j);
+    });
+    await_cells(width, out, load_here);
   }
   __device__ __forceinline__ void put(T* x, Index row, T v) const {
-    if (Awaited<T>::is(v)) v = Awaited<T>::other();
-    tile[row - first] = v;
+    v = told(v);
+    Awaited<T>::store_shared(cell(row), v);
     Awaited<T>::store(x + row, v);
   }
 };

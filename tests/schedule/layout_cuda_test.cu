@@ -2,6 +2,7 @@
 // Levels found on a GPU against the host's, by both algorithms and in natural and random order; and what plans promise:
 // each row stands in one place, slices cross neither tiles nor levels nor colours and are as few as that allows, rows
 // of a slice of one kind, lists and offsets in the sequence of the levels.
+#include <bit>
 #include <set>
 
 #include "schedule/levels.hpp"
@@ -111,7 +112,10 @@ void expect_level_plan(const Cuda& ex, const GpuCase& c, Rows rows, Index tile_r
   if (tile_rows > 0) {
     EXPECT_EQ(plan.tile_rows, tile_rows);
   } else {
-    EXPECT_TRUE(plan.tile_rows >= 512 && plan.tile_rows <= 4096) << plan.tile_rows;
+    EXPECT_TRUE(std::has_single_bit(unsigned(plan.tile_rows))) << plan.tile_rows;
+    EXPECT_TRUE(plan.tile_rows == 512 || (plan.tile_rows <= n / 16 && plan.tile_rows <= 16 * plan.levels()))
+        << plan.tile_rows;
+    EXPECT_LE(std::size_t(plan.tile_rows) * sizeof(double), ex.shared_memory());
   }
   EXPECT_EQ(plan.tiles, groups_of(n, plan.tile_rows));
   const std::vector<Index> slice = expect_layout(s, n);
