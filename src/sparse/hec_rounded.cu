@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <bit>
 #include <limits>
 
@@ -18,12 +19,12 @@ constexpr Index none = std::numeric_limits<Index>::max();
 
 /// How a column is stored: as it is, or counted from its slot's base.
 template <class C>
-constexpr bool is_short = sizeof(C) == 2;
+constexpr bool is_short = sizeof(C) < sizeof(Index);
 template <class C>
 constexpr C padding = C(-1);
 /// How far from a slot's lowest column another one of it may be.
 template <class C>
-constexpr Index reach = is_short<C> ? 0xffff - 1 : none;
+constexpr Index reach = is_short<C> ? hec_reach<C> : none;
 
 template <class V>
 struct alignas(2 * sizeof(V)) Pair {
@@ -31,7 +32,9 @@ struct alignas(2 * sizeof(V)) Pair {
 };
 template <class V>
 __device__ __forceinline__ Pair<V> streamed_pair(const Pair<V>* p) {
-  if constexpr (sizeof(V) == 2)
+  if constexpr (sizeof(V) == 1)
+    return std::bit_cast<Pair<V>>(__ldcs(reinterpret_cast<const unsigned short*>(p)));
+  else if constexpr (sizeof(V) == 2)
     return std::bit_cast<Pair<V>>(__ldcs(reinterpret_cast<const unsigned*>(p)));
   else
     return std::bit_cast<Pair<V>>(__ldcs(reinterpret_cast<const uint2*>(p)));
@@ -135,17 +138,19 @@ void with_pairs(Index pairs, const F& f) {
 
 /// The most slots of any 32 rows.
 struct Slots {
-  Index with_short_columns = 0, with_long_ones = 0;
+  Index of_one_byte = 0, of_two = 0, of_four = 0;
 };
 __global__ void count_slots(HecView<double> a, Slots* most) {
   const unsigned place = blockIdx.x * blockDim.x + threadIdx.x;
   if (place >= unsigned(a.leading)) return;  // whole warps
   const auto nothing = [](Index, Index, Index, Index) {};
-  const Index near = for_slots<true>(a, place, reach<std::uint16_t>, nothing),
-              any = for_slots<true>(a, place, none, nothing);
+  const Index one = for_slots<true>(a, place, reach<std::uint8_t>, nothing);
+  const Index two = for_slots<true>(a, place, reach<std::uint16_t>, nothing);
+  const Index four = for_slots<true>(a, place, none, nothing);
   if (place % 32 != 0) return;
-  if (near > most->with_short_columns) atomicMax(&most->with_short_columns, near);
-  if (any > most->with_long_ones) atomicMax(&most->with_long_ones, any);
+  if (one > most->of_one_byte) atomicMax(&most->of_one_byte, one);
+  if (two > most->of_two) atomicMax(&most->of_two, two);
+  if (four > most->of_four) atomicMax(&most->of_four, four);
 }
 
 /// R_i a_ij C_j, rounded; what that leaves of a_ij is added to `kept`.
@@ -259,7 +264,7 @@ class PairedHec final : public RoundedHec {
            listed_row_.bytes() + csr_offset_.bytes() + csr_column_.bytes() + csr_value_.bytes() + long_row_.bytes();
   }
   std::size_t traffic() const override { return bytes() + 2 * sizeof(float) * std::size_t(rows_); }
-  bool short_columns() const override { return is_short<C>; }
+  int column_bytes() const override { return sizeof(C); }
   Index slots() const override { return slots_; }
 
  private:
@@ -320,11 +325,13 @@ std::unique_ptr<const RoundedHec> rounded_product(const exec::Cuda& space, const
   return with_format(rounding.storage, [&](auto storage) -> std::unique_ptr<const RoundedHec> {
     using S = decltype(storage);
     const auto row_bytes = [](Index n, std::size_t column) {
-      return double((n + 1) / 2) * 2 * (double(column + sizeof(S)) + (column == 2 ? 4.0 / 32 : 0.0));
+      return double((n + 1) / 2) * 2 * (double(column + sizeof(S)) + (column < 4 ? 4.0 / 32 : 0.0));
     };
-    if (row_bytes(slots.with_short_columns, 2) < row_bytes(slots.with_long_ones, 4))
-      return std::make_unique<PairedHec<std::uint16_t, S>>(space, a, slots.with_short_columns, rounding);
-    return std::make_unique<PairedHec<Index, S>>(space, a, slots.with_long_ones, rounding);
+    const double one = row_bytes(slots.of_one_byte, 1), two = row_bytes(slots.of_two, 2);
+    if (std::min(one, two) >= row_bytes(slots.of_four, 4))
+      return std::make_unique<PairedHec<Index, S>>(space, a, slots.of_four, rounding);
+    if (one <= two) return std::make_unique<PairedHec<std::uint8_t, S>>(space, a, slots.of_one_byte, rounding);
+    return std::make_unique<PairedHec<std::uint16_t, S>>(space, a, slots.of_two, rounding);
   });
 }
 
