@@ -55,16 +55,19 @@ __global__ void __launch_bounds__(product_threads) hec_product_by_lanes(HecView<
 template <bool of_residual, class T, class Read>
 void short_rows(const exec::Cuda& space, const HecView<T>& a, int lanes, const T* b, Read read, T* y) {
   if (a.rows == 0) return;
-  const auto blocks = unsigned((std::int64_t(a.leading) * lanes + product_threads - 1) / product_threads);
+  const std::int64_t all = std::int64_t(a.leading) * lanes;
+  // Of small matrices no multiprocessor is to have many rows more than another.
+  const unsigned threads = all < std::int64_t(space.multiprocessors()) * 2048 ? product_threads / 2 : product_threads;
+  const auto blocks = unsigned((all + threads - 1) / threads);
   with_hec_columns(a, [&](auto column) {
     using C = decltype(column);
     if (lanes == 4)
-      return hec_product_by_lanes<of_residual, 4, C><<<blocks, product_threads, 0, space.stream()>>>(a, b, read, y);
+      return hec_product_by_lanes<of_residual, 4, C><<<blocks, threads, 0, space.stream()>>>(a, b, read, y);
     if (lanes == 8)
-      return hec_product_by_lanes<of_residual, 8, C><<<blocks, product_threads, 0, space.stream()>>>(a, b, read, y);
+      return hec_product_by_lanes<of_residual, 8, C><<<blocks, threads, 0, space.stream()>>>(a, b, read, y);
     with_hec_width(a.width, [&](auto n, auto exact) {
       hec_product<of_residual, decltype(n)::value, decltype(exact)::value, C>
-          <<<blocks, product_threads, 0, space.stream()>>>(a, b, read, y);
+          <<<blocks, threads, 0, space.stream()>>>(a, b, read, y);
     });
   });
   exec::cuda::launched("launching a product");
