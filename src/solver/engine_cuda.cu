@@ -68,7 +68,8 @@ void DeviceSystem::make_way(const CsrView& a) {
   pattern_.reset();
   plan_.reset();
   a_ = {};
-  // Most at a time, during the analysis: A, both triangles with what they come from, and what is sorted on the way.
+  // Most at a time, during the analysis: A, both triangles with what they come from, and what is sorted on the way;
+  // with their values and HEC twice, while its columns are made short, it is no more.
   ex_.require_memory(std::size_t(a.nnz()) * 48 + std::size_t(a.rows) * 260, a.rows, a.nnz());
 }
 
@@ -129,6 +130,7 @@ void DeviceSystem::analyse(const CsrView& a, const CsrView& graph, const Plan& p
   if (!own_graph && plan.triangular) graph_there = sparse::upload(ex_, graph, false);
   const sparse::DeviceCsr& g = own_graph ? a_ : graph_there;
   may_use_hec_ = false;
+  shortening_.reset();
   if (!plan.triangular) {
     plan_ = std::make_shared<const schedule::Plan>(schedule::as_given(ex_, a_));
     may_use_hec_ = plan_->layout->row.size() == 0;
@@ -185,14 +187,14 @@ void DeviceSystem::take_values(const CsrView& a) {
   sparse::fill_values(ex_, pattern_, a_.values.data(), matrix_);
   hec_.reset();
   if (!may_use_hec_) return;
-  // The chooser of the format: a thread a row over a regular pattern moves what slices move, and is an eighth faster.
+  // The chooser of the format: a thread a row over a regular pattern moves what slices move, and is an eighth faster;
+  // short columns, which few patterns of the kind do without, add to that and are not counted.
   constexpr double worth = 1.1, irregular = 18;
   const double rows = a.rows, slices = 12 * (double(a.nnz()) - rows) + 11 * rows;
   const Index longest = longest_;
   const bool fits = sparse::hec_leading(a.rows) * longest <= std::numeric_limits<Offset>::max();
   if (fits && 12 * rows * longest <= worth * slices) {
-    hec_ = std::make_unique<const sparse::Hec<exec::Cuda, T>>(
-        sparse::shortened(ex_, sparse::regular_hec<T>(ex_, a_, longest)));
+    keep_hec(sparse::regular_hec<T>(ex_, a_, longest));
     return;
   }
   if (!may_build_hec_) return;
@@ -200,8 +202,12 @@ void DeviceSystem::take_values(const CsrView& a) {
   double left = 0;
   for (Index i = 0; i < a.rows; ++i) left += std::max(0, a.offsets[i + 1] - a.offsets[i] - width);
   if (12 * rows * width + irregular * left > worth * slices) return;
-  hec_ = std::make_unique<const sparse::Hec<exec::Cuda, T>>(sparse::shortened(
-      ex_, sparse::Hec<exec::Cuda, T>(ex_, exec::Host(ex_.threads()), a, sparse::HecForm::product, width)));
+  keep_hec({ex_, exec::Host(ex_.threads()), a, sparse::HecForm::product, width});
+}
+
+void DeviceSystem::keep_hec(sparse::Hec<exec::Cuda, T>&& hec) {
+  if (!shortening_) shortening_ = sparse::shortening(ex_, hec);
+  hec_ = std::make_unique<const sparse::Hec<exec::Cuda, T>>(sparse::shortened(ex_, std::move(hec), *shortening_));
 }
 
 std::unique_ptr<const sparse::Operator<exec::Cuda, double>> DeviceSystem::product() const {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -85,14 +86,16 @@ class DeviceSystem {
   void make_way(const CsrView& a);
   Facts found(const CsrView& a);
   void take_values(const CsrView& a);
+  void keep_hec(sparse::Hec<exec::Cuda, T>&& hec);
   exec::Cuda ex_;
   sparse::DeviceCsr a_;  // the pattern stays: another preconditioner may ask for it
   std::shared_ptr<const schedule::Plan> plan_;
   std::shared_ptr<const sparse::SlicedPattern> pattern_;
   sparse::SlicedMatrix<T> matrix_;
   std::unique_ptr<const sparse::Hec<exec::Cuda, T>> hec_;
-  bool may_use_hec_ = false;    // rows stand in the caller's order
-  bool may_build_hec_ = false;  // on the host: the preconditioner's own analysis takes longer
+  std::optional<sparse::HecShortening> shortening_;  // of this pattern, once a matrix of it was in HEC
+  bool may_use_hec_ = false;                         // rows stand in the caller's order
+  bool may_build_hec_ = false;                       // on the host: the preconditioner's own analysis takes longer
   std::string shape_;
   Index longest_ = 0;      // row, where may_use_hec_
   Index not_finite_ = -1;  // the first row of the values that look saw

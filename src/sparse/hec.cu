@@ -150,44 +150,49 @@ __global__ void shorten(HecView<T> a, Index width, std::uint32_t* word, Index* b
 }  // namespace
 
 template <class T>
-Hec<exec::Cuda, T> shortened(const exec::Cuda& space, Hec<exec::Cuda, T>&& m) {
+HecShortening shortening(const exec::Cuda& space, const Hec<exec::Cuda, T>& m) {
   const HecView<T> a = m.view();
-  if (a.rows == 0 || a.width == 0) return std::move(m);
+  if (a.rows == 0 || a.width == 0) return {};
   const auto most = space.allocate<Slots>(1);
   space.clear(most);
-  const unsigned blocks = exec::cuda::blocks_for(a.leading);
-  count_slots<<<blocks, 256, 0, space.stream()>>>(a, most.data());
+  count_slots<<<exec::cuda::blocks_for(a.leading), 256, 0, space.stream()>>>(a, most.data());
   exec::cuda::launched("looking at columns");
   const Slots slots = space.read(most, 0);
   const auto row_bytes = [](Index width, int column) {  // of values, columns and bases
     const Index words = (width + 4 / column - 1) / (4 / column);
     return double(sizeof(T)) * width + 4 * words + 4.0 / 32 * (4 / column) * words;
   };
-  const double now = (double(sizeof(T)) + sizeof(Index)) * a.width;
   const double one = row_bytes(slots.of_one_byte, 1), two = row_bytes(slots.of_two, 2);
-  const Index width = one <= two ? slots.of_one_byte : slots.of_two;
-  if (std::min(one, two) >= now || std::int64_t(width) * a.leading > std::numeric_limits<Offset>::max())
-    return std::move(m);
+  const HecShortening best = one <= two ? HecShortening{1, slots.of_one_byte} : HecShortening{2, slots.of_two};
+  const bool fits = std::int64_t(best.slots) * a.leading <= std::numeric_limits<Offset>::max();
+  return fits && std::min(one, two) < double(sizeof(T) + sizeof(Index)) * a.width ? best : HecShortening{};
+}
+
+template <class T>
+Hec<exec::Cuda, T> shortened(const exec::Cuda& space, Hec<exec::Cuda, T>&& m, const HecShortening& how) {
+  if (how.column_bytes == int(sizeof(Index))) return std::move(m);
+  const HecView<T> a = m.view();
   HecArrays<T> there = std::move(m).release();
-  auto value = space.allocate<T>(std::size_t(width) * std::size_t(a.leading));
+  auto value = space.allocate<T>(std::size_t(how.slots) * std::size_t(a.leading));
   const auto shorten_to = [&](auto column) {
     using C = decltype(column);
     constexpr Index per_word = hec_per_word<C>;
-    const auto words = std::size_t((width + per_word - 1) / per_word);
+    const auto words = std::size_t((how.slots + per_word - 1) / per_word);
     there.short_bytes = sizeof(C);
     there.short_word = space.allocate<std::uint32_t>(words * std::size_t(a.leading));
     there.short_base = space.allocate<Index>(words * std::size_t(per_word) * std::size_t(a.leading / 32));
-    shorten<C>
-        <<<blocks, 256, 0, space.stream()>>>(a, width, there.short_word.data(), there.short_base.data(), value.data());
+    shorten<C><<<exec::cuda::blocks_for(a.leading), 256, 0, space.stream()>>>(a, how.slots, there.short_word.data(),
+                                                                              there.short_base.data(), value.data());
   };
-  one <= two ? shorten_to(std::uint8_t{}) : shorten_to(std::uint16_t{});
+  how.column_bytes == 1 ? shorten_to(std::uint8_t{}) : shorten_to(std::uint16_t{});
   exec::cuda::launched("shortening columns");
   there.column = {};
   there.full = {};
   there.value = std::move(value);
-  return {a.rows, a.cols, width, std::move(there)};
+  return {a.rows, a.cols, how.slots, std::move(there)};
 }
-template Hec<exec::Cuda, double> shortened(const exec::Cuda&, Hec<exec::Cuda, double>&&);
+template HecShortening shortening(const exec::Cuda&, const Hec<exec::Cuda, double>&);
+template Hec<exec::Cuda, double> shortened(const exec::Cuda&, Hec<exec::Cuda, double>&&, const HecShortening&);
 
 namespace {
 template <class T>

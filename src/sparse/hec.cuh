@@ -2,7 +2,7 @@
 // HEC on a GPU (hec.hpp): a thread has a row of the ELL part, and asks for all its columns and values before it uses
 // any. A short leftover of the CSR part is added up by the row's own thread and a longer one by its warp, in the same
 // kernel; one of more than hec_long_row entries by a thread block in a second kernel. No atomics: the same bits on
-// every run.
+// every run on the same kind of GPU.
 //
 // Columns may be short: one or two bytes from a base that 32 rows share in each of their slots. A slot takes the
 // entries that lie within reach of the lowest column not yet taken, whichever of their rows' entries they are, so that
@@ -57,10 +57,23 @@ class HecOperator<exec::Cuda, T> final : public Operator<exec::Cuda, T> {
   int lanes_;
 };
 
-/// The same matrix with short columns, of as few bytes as it can be, where that makes its ELL part smaller; else m
-/// itself. Product form.
+/// What columns of a pattern are best stored in, and in how many slots of a row.
+struct HecShortening {
+  int column_bytes = int(sizeof(Index));
+  Index slots = 0;
+};
+/// The one that makes the ELL part of m smallest. Product form; waits for the device. It depends on the pattern and the
+/// width alone.
 template <class T>
-Hec<exec::Cuda, T> shortened(const exec::Cuda& space, Hec<exec::Cuda, T>&& m);
+HecShortening shortening(const exec::Cuda& space, const Hec<exec::Cuda, T>& m);
+/// The same matrix with such columns; m itself where they are as they are.
+template <class T>
+Hec<exec::Cuda, T> shortened(const exec::Cuda& space, Hec<exec::Cuda, T>&& m, const HecShortening& how);
+template <class T>
+Hec<exec::Cuda, T> shortened(const exec::Cuda& space, Hec<exec::Cuda, T>&& m) {
+  const HecShortening how = shortening(space, m);
+  return shortened(space, std::move(m), how);
+}
 
 /// HEC without a CSR part, built on the device: no row of a has more than `width` entries.
 template <class T>

@@ -13,7 +13,7 @@
 // bytes of its number and offset, and listing any at all 8 bytes in 32 rows. In the triangular form all rows have an
 // offset and a diagonal there, whatever the width, and these do not count.
 //
-// On a GPU the columns of the product form may be short (hec.cuh), which takes 8 or 9 bytes of values and columns a
+// On a GPU the columns of the product form may be short (hec.cuh), which takes 9 or 10 bytes of values and columns a
 // slot in place of 12.
 //
 // Padding has column -1 and is never multiplied: NaN or infinity in x reaches only the rows that read it. On the host,

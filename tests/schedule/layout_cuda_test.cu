@@ -173,6 +173,18 @@ TEST(PlansSmall, ByLevel) {
   expect_level_plan(ex, {"no rows", from_rows({})}, Rows::by_level, 0, 0);
 }
 
+TEST(Plans, TilesAreAsLargeAsOrdersAreDeep) {
+  KRILU_REQUIRE_GPU();
+  const Cuda ex;
+  const auto tile_rows = [&](const char* system) {
+    return SlicedOn(ex, generate(system), Rows::by_level, 1, 0).plan->tile_rows;
+  };
+  if (ex.shared_memory() < 80000) GTEST_SKIP() << "this GPU has too little shared memory";
+  EXPECT_EQ(tile_rows("gen:convdiff2d:2000x100"), 8192) << "2,099 levels, a sixteenth of the rows";
+  EXPECT_EQ(tile_rows("gen:convdiff3d:60x60x60"), 2048) << "178 levels of 16 rows";
+  EXPECT_EQ(tile_rows("gen:convdiff3d:20x20x20"), 512);
+}
+
 TEST(Plans, ByLevel) {
   KRILU_REQUIRE_GPU();
   const Cuda ex;

@@ -117,13 +117,14 @@ TEST(HecSmall, ColumnsAreAsShortAsTheyCanBe) {
 TEST(HecSmall, LanesOfARow) {
   KRILU_REQUIRE_GPU();
   const Cuda ex;
-  const auto lanes = [&](const CsrMatrix& a) {
-    const CudaHec m(ex, Host(1), a, HecForm::product, longest_row(a));
+  const auto lanes = [&](const CsrMatrix& a, Index width) {
+    const CudaHec m(ex, Host(1), a, HecForm::product, width);
     expect_products_of(ex, a, m);
     return CudaOperator(ex, m).lanes();
   };
-  EXPECT_EQ(lanes(generate("gen:convdiff3d27:10x9x8")), 8);
-  EXPECT_EQ(lanes(generate("gen:convdiff3d:10x9x8")), 1);
+  EXPECT_EQ(lanes(generate("gen:convdiff3d27:10x9x8"), 27), 8);
+  EXPECT_EQ(lanes(generate("gen:convdiff3d27:10x9x8"), 12), 4) << "with leftovers, which all lanes add up";
+  EXPECT_EQ(lanes(generate("gen:convdiff3d:10x9x8"), 7), 1);
 }
 
 TEST(HecSmall, ProductsOfEveryWidth) {
