@@ -68,8 +68,8 @@ void DeviceSystem::make_way(const CsrView& a) {
   pattern_.reset();
   plan_.reset();
   a_ = {};
-  // Most at a time, during the analysis: A, both triangles with what they come from, and what is sorted on the way;
-  // with their values and HEC twice, while its columns are made short, it is no more.
+  // Most at a time, during the analysis: A, both triangles with what they come from, and what is sorted on the way.
+  // Their values and HEC, twice while its columns are made short, are about as much.
   ex_.require_memory(std::size_t(a.nnz()) * 48 + std::size_t(a.rows) * 260, a.rows, a.nnz());
 }
 
