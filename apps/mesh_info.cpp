@@ -84,6 +84,8 @@ int mesh_info(const std::string& text, const std::string& json, int threads) {
                 {"cut_fraction", r.cut_fraction}, {"bytes", r.bytes},       {"seconds", r.seconds}};
   for (const auto& m : r.measured)
     j["loops"]["measured"].push_back({{"strategy", m.strategy}, {"milliseconds", m.milliseconds}});
+  for (const auto& m : r.finalists)
+    j["loops"]["finalists"].push_back({{"strategy", m.strategy}, {"milliseconds", m.milliseconds}});
 
   if (json != "-") {
     fmt::print("{}  {}\n\n", bold(fmt::format("krilu {}", version)), text);
@@ -101,12 +103,15 @@ int mesh_info(const std::string& text, const std::string& json, int threads) {
     }
     print_row("memory", io::megabytes(mesh.bytes()));
     std::string measured;
-    for (const auto& m : r.measured)
-      measured += fmt::format("{}{} {:.3f} ms", measured.empty() ? "" : ", ", m.strategy, m.milliseconds);
-    print_row("face loops",
-              fmt::format("{}, blocks by {}, on {} thread{}{}; set up in {:.3f} s", r.strategy, r.renumber,
-                          loops.threads(), loops.threads() == 1 ? "" : "s",
-                          measured.empty() ? std::string() : " (a product on a piece: " + measured + ")", r.seconds));
+    const auto list = [&](const std::string& where, const std::vector<FaceLoopReport::Candidate>& candidates) {
+      for (const auto& m : candidates)
+        measured += fmt::format("{}{} {:.3f} ms", &m == &candidates.front() ? where : ", ", m.strategy, m.milliseconds);
+    };
+    list(" (a product on a piece: ", r.measured);
+    list("; on the whole mesh: ", r.finalists);
+    print_row("face loops", fmt::format("{}, blocks by {}, on {} thread{}{}; set up in {:.3f} s", r.strategy,
+                                        r.renumber, loops.threads(), loops.threads() == 1 ? "" : "s",
+                                        measured.empty() ? measured : measured + ")", r.seconds));
   }
   if (!json.empty()) io::write_json(json, j);
   return 0;

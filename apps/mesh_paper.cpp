@@ -245,6 +245,7 @@ Json times_json(const Row& row, const Times& t, const Bandwidth& bandwidth) {
          {"set_up_seconds", t.set_up},
          {"set_up_in_products", set_up_in_products(t)}};
   for (const auto& c : r.measured) j["measured"].push_back({{"strategy", c.strategy}, {"ms", c.milliseconds}});
+  for (const auto& c : r.finalists) j["finalists"].push_back({{"strategy", c.strategy}, {"ms", c.milliseconds}});
   for (int k = 0; k < operators; ++k) {
     const Operator& op = operator_table()[std::size_t(k)];
     const auto& samples = t.seconds[std::size_t(k)];

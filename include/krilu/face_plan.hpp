@@ -184,7 +184,8 @@ struct FaceLoopReport {
     std::string strategy;
     double milliseconds;
   };
-  std::vector<Candidate> measured;  // by the chooser, on a piece of the mesh
+  std::vector<Candidate> measured;   // by the chooser, on a piece of the mesh
+  std::vector<Candidate> finalists;  // two, on the whole mesh, where the piece alone could not tell
 };
 
 }  // namespace krilu

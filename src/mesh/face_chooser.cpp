@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <vector>
 
 #include "base/names.hpp"
 #include "krilu/error.hpp"
@@ -19,6 +20,8 @@ Renumber renumbering(const FaceLoopOptions& options, const Mesh& mesh) {
   return renumber_by_name(options.renumber);
 }
 
+bool by_tiles(FaceStrategy s) { return s == FaceStrategy::tiles || s == FaceStrategy::diagonal; }
+
 }  // namespace
 
 Index cells_that_fit(const Mesh& mesh, TileBytes bytes, std::size_t fast, Index least, Index most) {
@@ -28,7 +31,7 @@ Index cells_that_fit(const Mesh& mesh, TileBytes bytes, std::size_t fast, Index 
 }
 
 PlanData choose_plan(const exec::Host& host, const Mesh& mesh, const FaceLoopOptions& options, const FaceTuning& tuning,
-                     std::span<const FaceStrategy> candidates, Index piece, const Trial& trial) {
+                     std::span<const FaceStrategy> candidates, const Trials& trials) {
   const auto start = std::chrono::steady_clock::now();
   require_valid(mesh);
   // To the others blocks are but an order of the cells.
@@ -45,24 +48,38 @@ PlanData choose_plan(const exec::Host& host, const Mesh& mesh, const FaceLoopOpt
   const Renumber how = renumbering(options, mesh);
   const bool serial = options.strategy == "serial";
   const CellBlocks blocks = cell_blocks(host, mesh, tuned.block_cells, serial ? Renumber::none : how);
-  FaceLoopReport found;
+  std::vector<FaceLoopReport::Candidate> measured, finalists;
   FaceStrategy best = candidates.empty() ? FaceStrategy::serial : candidates.front();
+  FaceStrategy rival = best;  // best: there is none
   if (options.strategy != "auto") {
-    best = strategy_by_name(options.strategy);
+    best = rival = strategy_by_name(options.strategy);
   } else if (candidates.size() > 1 && mesh.faces() > 0) {
-    const Piece sample = piece_of(mesh, blocks, piece);
-    double least = 0;
+    const Piece sample = piece_of(mesh, blocks, trials.piece);
+    double least = 1e300, least_in_tiles = 1e300;
     for (const FaceStrategy s : candidates) {
-      const double seconds = trial(face_plan(host, sample.mesh, sample.blocks, s, tuned, options.orders));
-      found.measured.push_back({name_of(s), 1e3 * seconds});
-      if (found.measured.size() == 1 || seconds < least) {
+      PlanData plan = face_plan(host, sample.mesh, sample.blocks, s, tuned, options.orders);
+      const double seconds = trials.seconds(plan);
+      measured.push_back({name_of(s), 1e3 * seconds});
+      if (seconds < least) {
         least = seconds;
         best = s;
       }
+      if (by_tiles(s) && seconds < least_in_tiles) {
+        least_in_tiles = seconds;
+        rival = s;
+      }
     }
+    if (!trials.final_on_whole_mesh || by_tiles(best) || sample.mesh.cells == mesh.cells) rival = best;
   }
   PlanData plan = face_plan(host, mesh, blocks, best, tuned, options.orders);
-  plan.report.measured = std::move(found.measured);
+  if (rival != best) {
+    PlanData other = face_plan(host, mesh, blocks, rival, tuned, options.orders);
+    const double seconds = trials.seconds(plan), of_other = trials.seconds(other);
+    finalists = {{name_of(best), 1e3 * seconds}, {name_of(rival), 1e3 * of_other}};
+    if (of_other < seconds) plan = std::move(other);
+  }
+  plan.report.measured = std::move(measured);
+  plan.report.finalists = std::move(finalists);
   plan.report.renumber = serial ? "none" : renumber_names()[std::size_t(how)];
   plan.report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return plan;

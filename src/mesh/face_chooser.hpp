@@ -18,12 +18,18 @@ struct TileBytes {
 /// it. Even in numbers of 32, from least to most.
 Index cells_that_fit(const Mesh& mesh, TileBytes bytes, std::size_t fast, Index least, Index most);
 
-/// Seconds that one product with a symmetric matrix takes by a plan, on a piece of the mesh.
-using Trial = std::function<double(PlanData&& plan)>;
+/// How candidates are told apart.
+struct Trials {
+  Index piece;  // cells of the part of the mesh that all of them go through
+  /// Where other loops than tiles are the fastest there, the best of those goes through the whole mesh against it: what
+  /// reaches far stands in a cache with a piece, and not with the mesh. `seconds` leaves the plan as it is then.
+  bool final_on_whole_mesh;
+  std::function<double(PlanData& plan)> seconds;  // of a product with a symmetric matrix
+};
 
 /// The plan that the options ask for; where they leave the strategy open, the fastest of `candidates` by trial. Throws
 /// krilu::Error for an invalid mesh and for options that it does not know.
 PlanData choose_plan(const exec::Host& host, const Mesh& mesh, const FaceLoopOptions& options, const FaceTuning& tuning,
-                     std::span<const FaceStrategy> candidates, Index piece, const Trial& trial);
+                     std::span<const FaceStrategy> candidates, const Trials& trials);
 
 }  // namespace krilu::mesh

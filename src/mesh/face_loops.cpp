@@ -59,7 +59,7 @@ FaceLoops::FaceLoops(const Mesh& mesh, const FaceLoopOptions& options) {
   const mesh::FaceTuning tuning = host_tuning(mesh);
   // Cells of the piece that is measured: more than caches hold, and several tiles a thread.
   const Index piece = std::max<Index>(300000, 4 * threads_ * tuning.block_cells);
-  const auto trial = [&](mesh::PlanData&& data) {
+  const auto seconds_of = [&](mesh::PlanData& data) {
     FaceLoops loops;
     loops.threads_ = threads_;
     loops.plan_ = data.view;
@@ -82,7 +82,7 @@ FaceLoops::FaceLoops(const Mesh& mesh, const FaceLoopOptions& options) {
     return best;
   };
   auto body = std::make_shared<Body>();
-  body->data = mesh::choose_plan(host, mesh, options, tuning, candidates, piece, trial);
+  body->data = mesh::choose_plan(host, mesh, options, tuning, candidates, {piece, true, seconds_of});
   plan_ = body->data.view;
   body_ = std::move(body);
 }

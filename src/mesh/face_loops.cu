@@ -96,10 +96,10 @@ void CudaFaceLoops::make(const exec::Cuda& space, const Mesh& mesh, const FaceLo
   struct Trial {
     CudaFaceLoops* loops;
     const exec::Cuda* space;
-    double operator()(mesh::PlanData&& plan) const { return loops->measured(*space, plan); }
+    double operator()(mesh::PlanData& plan) const { return loops->measured(*space, plan); }
   };
   mesh::PlanData plan = mesh::choose_plan(exec::Host(options.threads), mesh, options, gpu_tuning(mesh), candidates,
-                                          piece, Trial{this, &space});
+                                          {piece, false, Trial{this, &space}});
   body_ = std::make_shared<Body>(space);
   body_->cell_order = space.brought(plan.cell_order);
   body_->face_order = space.brought(plan.face_order);

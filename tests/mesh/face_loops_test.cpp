@@ -5,9 +5,12 @@
 // number of threads; what is reported is what was done; and what is refused, with its sentence.
 #include "krilu/face_loops.hpp"
 
+#include <array>
 #include <cstring>
+#include <map>
 
 #include "face_meshes.hpp"
+#include "mesh/face_chooser.hpp"
 
 namespace krilu::test {
 namespace {
@@ -198,6 +201,46 @@ TEST(FaceLoops, OrdersOfCellsAndFacesAreOrders) {
       EXPECT_TRUE(std::is_sorted(loops.cell_order().begin(), loops.cell_order().end()));
       EXPECT_TRUE(std::is_sorted(loops.face_order().begin(), loops.face_order().end()));
     }
+}
+
+/// What auto takes where trials say this of each strategy on the piece and on the whole mesh.
+FaceLoopReport chosen(bool final_on_whole_mesh, Index piece, std::map<std::string, std::array<double, 2>> seconds) {
+  const Mesh m = generate_mesh("mesh:box:20x20x20:random");
+  constexpr FaceStrategy candidates[] = {FaceStrategy::tiles, FaceStrategy::diagonal, FaceStrategy::gather,
+                                         FaceStrategy::colours};
+  const auto seconds_of = [&](mesh::PlanData& plan) {
+    return seconds.at(plan.report.strategy)[plan.view.cells == m.cells ? 1 : 0];
+  };
+  return mesh::choose_plan(exec::Host(1), m, {.block_cells = 500}, {}, candidates,
+                           {piece, final_on_whole_mesh, seconds_of})
+      .report;
+}
+
+TEST(FaceLoops, WhatIsFastOnAPieceHasToBeOnTheWholeMesh) {
+  const std::map<std::string, std::array<double, 2>> flattered{
+      {"tiles", {5, 50}}, {"diagonal", {4, 45}}, {"gather", {7, 70}}, {"colours", {2, 90}}};
+  FaceLoopReport r = chosen(true, 2000, flattered);
+  EXPECT_EQ(r.strategy, "diagonal");
+  EXPECT_EQ(r.measured.size(), 4u);
+  ASSERT_EQ(r.finalists.size(), 2u);
+  EXPECT_EQ(r.finalists[0].strategy, "colours");
+  EXPECT_EQ(r.finalists[0].milliseconds, 90000);
+  EXPECT_EQ(r.finalists[1].strategy, "diagonal");
+  auto truly = flattered;
+  truly["colours"] = {2, 30};
+  r = chosen(true, 2000, truly);
+  EXPECT_EQ(r.strategy, "colours");
+  EXPECT_EQ(r.finalists.size(), 2u);
+  // A piece that is all of the mesh, tiles that were the fastest, or a space whose pieces tell enough: no second look.
+  auto in_tiles = flattered;
+  in_tiles["tiles"] = {1, 50};
+  r = chosen(true, 2000, in_tiles);
+  EXPECT_EQ(r.strategy, "tiles");
+  EXPECT_TRUE(r.finalists.empty());
+  r = chosen(true, 8000, truly);
+  EXPECT_EQ(r.strategy, "colours");
+  EXPECT_TRUE(r.finalists.empty());
+  EXPECT_EQ(chosen(false, 2000, flattered).strategy, "colours");
 }
 
 TEST(FaceLoops, SayWhatWasDone) {
