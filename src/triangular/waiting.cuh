@@ -9,7 +9,8 @@
 
 namespace krilu::triangular {
 
-/// How often a cell is looked at before the kernel gives up with an error in place of a hang: minutes.
+/// How often a cell is looked at before the kernel gives up with an error in place of a hang: minutes in device memory,
+/// seconds in shared memory, where sweeps take milliseconds.
 constexpr int most_looks = 1 << 28;
 
 template <class T>

@@ -110,7 +110,8 @@ TEST(HecSmall, ColumnsAreAsShortAsTheyCanBe) {
   EXPECT_EQ(columns_of(ex, generate("gen:convdiff2d:70x5")), Columns(1, 5));
   EXPECT_EQ(columns_of(ex, with_neighbours_away(4000, 1000, 1010)), Columns(2, 2))
       << "words of four would be half empty";
-  EXPECT_EQ(columns_of(ex, with_neighbours_away(4000, 1000, 1400)), Columns(2, 2)) << "so would a third slot be";
+  EXPECT_EQ(columns_of(ex, with_neighbours_away(4000, 1000, 1400)), Columns(2, 2))
+      << "in one byte there would be a third slot";
   EXPECT_EQ(columns_of(ex, with_neighbours_away(200000, 1000, 90000)), Columns(4, 2));
 }
 
