@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <span>
 #include <string>
+#include <vector>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #include "exec/cuda.cuh"
 #include "exec/host.hpp"
@@ -55,8 +64,12 @@ struct PlainMemory final : Memory {
 };
 
 constexpr std::size_t small_bytes = 4096;
-constexpr std::size_t stage_bytes = std::size_t(4) << 20;
-constexpr std::size_t stages = 4;
+// Copies of pageable memory: pieces of pinned memory, threads that fill or empty them, and what is large.
+constexpr std::size_t stages = 16, stage_bytes = std::size_t(2) << 20, large_copy = std::size_t(128) << 20;
+constexpr std::size_t least_staged = std::size_t(1) << 20;
+constexpr int most_copying = 8;
+/// Of a copy of so many bytes.
+std::size_t piece_of(std::size_t bytes) { return bytes < large_copy ? stage_bytes / 2 : stage_bytes; }
 
 struct SharedMemory final : Memory {
   void* allocate(std::size_t bytes) override {
@@ -106,9 +119,10 @@ Cuda::Device::~Device() {
   counters.clear();
   for (cudaGraphExec_t graph : launched_graphs) cudaGraphExecDestroy(graph);
   for (cudaStream_t idle : idle_streams) cudaStreamDestroy(idle);
-  for (cudaEvent_t e : stage_free) cudaEventDestroy(e);
+  for (const Stage& s : stages)
+    if (s.done) cudaEventDestroy(s.done);
+  if (!stages.empty()) cudaFreeHost(stages.front().memory);
   if (small) cudaFreeHost(small);
-  if (stage) cudaFreeHost(stage);
   if (stream) cudaStreamDestroy(stream);
 }
 
@@ -146,87 +160,124 @@ void Cuda::drop_graphs() const {
   device_->launched_graphs.clear();
 }
 
-void Cuda::make_stages() const {
-  Device& d = *device_;
-  if (d.stage) return;
-  require_cuda(cudaHostAlloc(&d.stage, stages * stage_bytes, cudaHostAllocDefault), "allocating pinned memory");
-  d.stage_free.resize(stages);
-  for (cudaEvent_t& e : d.stage_free)
-    require_cuda(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "making an event");
+namespace {
+
+/// The GPU fetches what lies in memory at the bus's speed, and from a core's own cache at a third of that: past the
+/// caches where few pieces are all there is. Of many, those that are fetched have left for the cache that all share.
+void fill(char* to, const char* from, std::size_t n, bool past_caches) {
+#if defined(__SSE2__)
+  if (!past_caches) {
+    std::memcpy(to, from, n);
+    return;
+  }
+  std::size_t at = 0;
+  for (; at + 64 <= n; at += 64)
+    for (std::size_t k = at; k < at + 64; k += 16)
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to + k), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + k)));
+  std::memcpy(to + at, from + at, n - at);
+  _mm_sfence();
+#else
+  std::memcpy(to, from, n);
+#endif
 }
 
-/// Large copies pass through pinned memory piece by piece: all cores fill one piece while the GPU fetches another. The
-/// driver's own copy of pageable memory uses one core. Small ones pass through it too: the driver waits for a copy of
-/// pageable memory with its own doors closed, and a rank that shares the GPU could launch nothing meanwhile.
+}  // namespace
+
+/// Large copies pass through pinned memory in pieces. work(stages, next), on threads that have stages of their own,
+/// takes piece by piece from next, fills or empties stages, and has the GPU work on others meanwhile. The driver's own
+/// copy of pageable memory uses one core.
+template <class Work>
+void Cuda::by_pieces(Work work) const {
+  Device& d = *device_;
+  if (d.stages.empty()) {
+    char* memory;
+    require_cuda(cudaHostAlloc(&memory, stages * stage_bytes, cudaHostAllocDefault), "allocating pinned memory");
+    for (std::size_t k = 0; k < stages; ++k) d.stages.push_back({memory + k * stage_bytes, nullptr});
+    for (Stage& stage : d.stages)
+      require_cuda(cudaEventCreateWithFlags(&stage.done, cudaEventDisableTiming), "making an event");
+  }
+  std::atomic<std::size_t> next{0};
+  std::atomic<cudaError_t> failure{cudaSuccess};
+  // On the usual team: OpenMP ends threads that a smaller one leaves out, and makes them anew for the next.
+  Host(d.host_threads).parallel([&](int me, int team) {
+    const int copying = std::min(team, most_copying);
+    if (me >= copying) return;
+    const std::size_t begin = stages * std::size_t(me) / std::size_t(copying);
+    const std::size_t end = stages * std::size_t(me + 1) / std::size_t(copying);
+    cudaError_t status = cudaSetDevice(d.number);
+    if (status == cudaSuccess) status = work(std::span(d.stages).subspan(begin, end - begin), next);
+    if (status != cudaSuccess) failure = status;
+  });
+  require_cuda(failure, "copying");
+}
+
+/// Small copies pass through pinned memory too: the driver waits for a copy of pageable memory with its own doors
+/// closed, and a rank that shares the GPU could launch nothing meanwhile.
 void Cuda::copy_in(void* to, const void* from, std::size_t bytes) const {
   Device& d = *device_;
   const auto put = [&](std::size_t at, const void* source, std::size_t n) {
-    require_cuda(cudaMemcpyAsync(static_cast<char*>(to) + at, source, n, cudaMemcpyHostToDevice, d.stream), "copying");
+    return cudaMemcpyAsync(static_cast<char*>(to) + at, source, n, cudaMemcpyHostToDevice, d.stream);
   };
   if (bytes <= small_bytes) {
     std::memcpy(d.small, from, bytes);
-    if (bytes) put(0, d.small, bytes);
+    if (bytes) require_cuda(put(0, d.small, bytes), "copying");
     return synchronise();
   }
   if (d.nccl) synchronise();  // what follows waits by itself, and for ever
-  if (bytes < stage_bytes / 4) {
-    put(0, from, bytes);
+  if (bytes < least_staged) {
+    require_cuda(put(0, from, bytes), "copying");
     return synchronise();
   }
-  make_stages();
-  const Host host(d.host_threads);
-  std::size_t piece = 0;
-  for (std::size_t at = 0; at < bytes; at += stage_bytes, ++piece) {
-    char* const stage = static_cast<char*>(d.stage) + piece % stages * stage_bytes;
-    require_cuda(cudaEventSynchronize(d.stage_free[piece % stages]), "copying");
-    const std::size_t n = std::min(stage_bytes, bytes - at);
-    host.parallel([&](int me, int team) {
-      const std::size_t begin = n * std::size_t(me) / std::size_t(team),
-                        end = n * std::size_t(me + 1) / std::size_t(team);
-      std::memcpy(stage + begin, static_cast<const char*>(from) + at + begin, end - begin);
-    });
-    put(at, stage, n);
-    require_cuda(cudaEventRecord(d.stage_free[piece % stages], d.stream), "copying");
-  }
+  const std::size_t piece = piece_of(bytes);
+  by_pieces([&](std::span<const Stage> mine, std::atomic<std::size_t>& next) {
+    cudaError_t status = cudaSuccess;
+    for (std::size_t k = 0; status == cudaSuccess; k = (k + 1) % mine.size()) {
+      const std::size_t at = next.fetch_add(piece);
+      if (at >= bytes) break;
+      const std::size_t n = std::min(piece, bytes - at);
+      if ((status = cudaEventSynchronize(mine[k].done)) != cudaSuccess) break;
+      fill(mine[k].memory, static_cast<const char*>(from) + at, n, bytes < large_copy);
+      if ((status = put(at, mine[k].memory, n)) == cudaSuccess) status = cudaEventRecord(mine[k].done, d.stream);
+    }
+    return status;
+  });
 }
 
 void Cuda::copy_out(void* to, const void* from, std::size_t bytes) const {
   Device& d = *device_;
   const auto get = [&](void* target, std::size_t at, std::size_t n) {
-    require_cuda(cudaMemcpyAsync(target, static_cast<const char*>(from) + at, n, cudaMemcpyDeviceToHost, d.stream),
-                 "copying");
+    return cudaMemcpyAsync(target, static_cast<const char*>(from) + at, n, cudaMemcpyDeviceToHost, d.stream);
   };
   if (bytes <= small_bytes) {
-    if (bytes) get(d.small, 0, bytes);
+    if (bytes) require_cuda(get(d.small, 0, bytes), "copying");
     synchronise();
     std::memcpy(to, d.small, bytes);
     return;
   }
   if (d.nccl) synchronise();
-  if (bytes < stage_bytes / 4) {
-    get(to, 0, bytes);
+  if (bytes < least_staged) {
+    require_cuda(get(to, 0, bytes), "copying");
     return synchronise();
   }
-  make_stages();
-  const Host host(d.host_threads);
-  const auto stage = [&](std::size_t piece) { return static_cast<char*>(d.stage) + piece % stages * stage_bytes; };
-  const std::size_t pieces = (bytes + stage_bytes - 1) / stage_bytes;
-  const auto length = [&](std::size_t piece) { return std::min(stage_bytes, bytes - piece * stage_bytes); };
-  const auto ask = [&](std::size_t piece) {
-    get(stage(piece), piece * stage_bytes, length(piece));
-    require_cuda(cudaEventRecord(d.stage_free[piece % stages], d.stream), "copying");
-  };
-  for (std::size_t piece = 0; piece < std::min(stages, pieces); ++piece) ask(piece);
-  for (std::size_t piece = 0; piece < pieces; ++piece) {
-    require_cuda(cudaEventSynchronize(d.stage_free[piece % stages]), "copying");
-    const std::size_t n = length(piece);
-    host.parallel([&](int me, int team) {
-      const std::size_t begin = n * std::size_t(me) / std::size_t(team),
-                        end = n * std::size_t(me + 1) / std::size_t(team);
-      std::memcpy(static_cast<char*>(to) + piece * stage_bytes + begin, stage(piece) + begin, end - begin);
-    });
-    if (piece + stages < pieces) ask(piece + stages);
-  }
+  const std::size_t piece = piece_of(bytes);
+  by_pieces([&](std::span<const Stage> mine, std::atomic<std::size_t>& next) {
+    const auto length = [&](std::size_t at) { return std::min(piece, bytes - at); };
+    std::array<std::size_t, stages> asked;  // which piece each stage waits for; none: from `bytes`
+    const auto ask = [&](std::size_t k) {
+      asked[k] = next.fetch_add(piece);
+      if (asked[k] >= bytes) return cudaSuccess;
+      const cudaError_t status = get(mine[k].memory, asked[k], length(asked[k]));
+      return status == cudaSuccess ? cudaEventRecord(mine[k].done, d.stream) : status;
+    };
+    cudaError_t status = cudaSuccess;
+    for (std::size_t k = 0; status == cudaSuccess && k < mine.size(); ++k) status = ask(k);
+    for (std::size_t k = 0; status == cudaSuccess && asked[k] < bytes; k = (k + 1) % mine.size()) {
+      if ((status = cudaEventSynchronize(mine[k].done)) != cudaSuccess) break;
+      std::memcpy(static_cast<char*>(to) + asked[k], mine[k].memory, length(asked[k]));
+      status = ask(k);
+    }
+    return status;
+  });
   synchronise();
 }
 

@@ -381,6 +381,11 @@ class Cuda {
   void rehearse(int times) const { device_->rehearsals = team_ ? 0 : times; }
 
  private:
+  /// A piece of pinned memory; done: the GPU is done with it.
+  struct Stage {
+    char* memory;
+    cudaEvent_t done;
+  };
   struct Device {
     std::string name;
     std::size_t total_memory = 0;
@@ -397,9 +402,8 @@ class Cuda {
     std::shared_ptr<Nccl> nccl;  // not null: the stream may wait for other ranks
     int depth = 0, rehearsals = 0;
     long synchronisations = 0;
-    void* small = nullptr;  // pinned, for small copies
-    void* stage = nullptr;  // pinned, for copies from pageable memory
-    std::vector<cudaEvent_t> stage_free;
+    void* small = nullptr;      // pinned, for small copies
+    std::vector<Stage> stages;  // of copies from and to pageable memory
     ~Device();
   };
 
@@ -443,7 +447,8 @@ class Cuda {
   /// while nothing that is recorded uses it, so old pieces stay.
   void* scratch(std::size_t bytes) const;
   unsigned* counters(Index n) const;
-  void make_stages() const;
+  template <class Work>
+  void by_pieces(Work work) const;
   void copy_in(void* to, const void* from, std::size_t bytes) const;
   void copy_out(void* to, const void* from, std::size_t bytes) const;
   bool flagged(Scalar<int> flag) const;

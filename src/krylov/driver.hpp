@@ -206,7 +206,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   double factor = out.rhs > 0 ? out.rhs : 1.0;
   if (criterion.from_zero) {
     copy(r_, b);
-    now = norms(r_, foam);
+    now = foam ? norms(r_, foam) : Norms{out.rhs, out.rhs};
     if (foam) factor = now.own + foam_guard;  // A x and the mean are zero
   } else {
     if (foam) factor = foam_norm_factor(A, b, x);

@@ -33,26 +33,6 @@ void copied(const exec::Cuda& space, std::size_t n, const double* from, double* 
                      "copying a vector");
 }
 
-/// sparse::least_dominance of a matrix here, over as many rows as the ladder looks at.
-double least_dominance(const exec::Cuda& space, const CsrView& a) {
-  const Index step = std::max<Index>(1, a.rows / sampled_rows);
-  const auto each = space.allocate<double>(std::size_t((a.rows + step - 1) / step));
-  const auto out = each.view();
-  space.for_each(
-      each.size(), KRILU_FN(Index k) {
-        const Index i = k * step;
-        double diagonal = 0, others = 0;
-        for (Offset e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
-          (a.columns[e] == i ? diagonal : others) += std::abs(a.values[e]);
-        out[k] = diagonal / others;  // of no others: infinity, or NaN, which is no minimum
-      });
-  std::vector<double> here(each.size());
-  space.copy_out(here.data(), each, here.size());
-  double least = std::numeric_limits<double>::infinity();
-  for (const double d : here) least = std::min(least, d);
-  return least;
-}
-
 std::string sentence(const char* format, long a, long b) {
   char text[200];
   std::snprintf(text, sizeof text, format, a, b);
@@ -93,9 +73,7 @@ Facts DeviceSystem::look_there(const CsrView& a, const T* values) {
     a_.values = ex_.allocate<double>(std::size_t(a.nnz()));
     copied(ex_, a_.values.size(), values, a_.values.data());
   }
-  Facts facts = found(a);
-  if (values) facts.diagonal.least_dominance = least_dominance(ex_, a_.view());
-  return facts;
+  return found(a);
 }
 
 void DeviceSystem::admit(const void* array, const char* what, void* stream) const {

@@ -26,9 +26,6 @@ struct Plan {
   bool rearranged() const { return form.scaling != "none" || form.ordering != "natural"; }
 };
 
-/// Of a matrix on a GPU, for its least_dominance.
-inline constexpr Index sampled_rows = 5000;
-
 struct Facts {
   sparse::Symmetry symmetry;
   sparse::DiagonalFacts diagonal;  // where values were looked at

@@ -284,11 +284,9 @@ void Solver::Body::choose(const solver::Facts& facts) {
 }
 
 /// What auto chose becomes the first rung where nothing else was named.
-void Solver::Body::put_up_ladder(const CsrView& a, solver::Facts facts) {
+void Solver::Body::put_up_ladder(const CsrView& a, const solver::Facts& facts) {
   ladder.reset();
   if (!solver::Ladder::serves(options) || a.rows == 0 || ranks()) return;
-  // A GPU has it of values that came from its own memory. A pass over all rows here would be felt beside its solve.
-  if (on_gpu && a.values) facts.diagonal.least_dominance = sparse::least_dominance(a, solver::sampled_rows);
   std::vector<Index> missing;
   for (Index i = 0; i < a.rows && Index(missing.size()) < facts.diagonal.missing; ++i)
     if (!std::binary_search(a.columns + a.offsets[i], a.columns + a.offsets[i + 1], i)) missing.push_back(i);

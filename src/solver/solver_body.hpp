@@ -69,7 +69,7 @@ struct Solver::Body {
   void analyse(const Given& given);
   solver::Facts in_all(const CsrView& a, solver::Facts facts);
   void choose(const solver::Facts& facts);
-  void put_up_ladder(const CsrView& a, solver::Facts facts);
+  void put_up_ladder(const CsrView& a, const solver::Facts& facts);
   void setup(const Given& given);
   void factor(const Given& given);
   void factor_first(const Given& given);

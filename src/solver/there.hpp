@@ -20,7 +20,7 @@ class There {
   /// holds now.
   virtual void admit(const void* array, const char* what, void* stream) = 0;
 
-  /// Engine::look, with least_dominance of a sample of rows in addition. values: null where none are looked at.
+  /// Engine::look. values: null where none are looked at.
   virtual Facts look_there(const CsrView& pattern, const double* values) = 0;
   /// Whether CSR arrays of the lengths of `pattern`, the analysed one, are equal to it.
   virtual bool same_pattern_there(const CsrView& pattern, const Offset* offsets, const Index* columns) = 0;

@@ -185,13 +185,6 @@ DiagonalFacts diagonal_facts(const CsrView& a) {
   return f;
 }
 
-double least_dominance(const CsrView& a, Index looked_at) {
-  double least = std::numeric_limits<double>::infinity();
-  const Index step = std::max<Index>(1, a.rows / std::max<Index>(1, looked_at));
-  for (std::int64_t i = 0; i < a.rows; i += step) least = std::min(least, weights_of(a, Index(i)).dominance());
-  return least;
-}
-
 Index bandwidth(const CsrView& a) {
   Index widest = 0;
   for (Index i = 0; i < a.rows; ++i)

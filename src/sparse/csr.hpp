@@ -41,9 +41,6 @@ struct DiagonalFacts {
   Index negative = 0;          // rows with a negative diagonal
 };
 DiagonalFacts diagonal_facts(const CsrView& a);
-/// DiagonalFacts::least_dominance over rows evenly spaced, looked_at of them or some more: of all where there are no
-/// more.
-double least_dominance(const CsrView& a, Index looked_at);
 
 /// Largest |i - j| over the stored entries.
 Index bandwidth(const CsrView& a);

@@ -12,11 +12,15 @@ using exec::cuda::launched;
 constexpr Index none = std::numeric_limits<Index>::max();
 
 struct Found {
-  int offsets_bad = 0, columns_bad = 0, pattern_differs = 0, values_differ = 0;
+  int offsets_bad = 0, columns_bad = 0, unpaired = 0, values_differ = 0;
   Index first_bad = none, first_not_finite = none;
   Index missing = 0, zero = 0, negative = 0;
+  int below_less_above = 0;  // entries of the triangles
   unsigned long long hash = 0;
+  double least_dominance = std::numeric_limits<double>::infinity();
 };
+
+__global__ void nothing_found(Found* found) { *found = Found(); }
 
 __global__ void check_offsets(CsrView a, Offset nnz, Found* found) {
   const Index i = Index(blockIdx.x * blockDim.x + threadIdx.x);
@@ -42,39 +46,83 @@ __device__ bool row_is_finite(const CsrView& a, Index i) {
   return true;
 }
 
-__global__ void look(CsrView a, Found* found) {
-  const Index i = Index(blockIdx.x * blockDim.x + threadIdx.x);
-  bool negative = false;
+/// Where entry k of a row, (row, j) with j below row, has its partner (j, row): in most matrices as far from the end of
+/// its row as k is from the beginning of its own. -1: nowhere.
+__device__ Offset find_partner(const CsrView& a, Index row, Offset row_begin, Offset k, Index j) {
+  const Offset begin = a.offsets[j], end = a.offsets[j + 1], guess = end - 1 - (k - row_begin);
+  if (guess >= begin && a.columns[guess] == row) return guess;
+  return find_entry(a, j, row);
+}
+
+constexpr int look_threads = 256;  // of a block, as blocks_for has them
+
+/// A row a thread. A block has one word for all that it found: where threads write to one place, they queue.
+__global__ void __launch_bounds__(look_threads) look(CsrView a, Found* found) {
+  __shared__ struct {
+    unsigned long long hash;
+    double dominance;
+    int below_less_above, negative;
+  } of_warp[look_threads / 32];
+  if (found->offsets_bad || found->columns_bad) return;
+  const Index thread = Index(threadIdx.x), i = Index(blockIdx.x * blockDim.x + threadIdx.x);
   unsigned long long hash = 0;
-  if (i < a.rows && !found->offsets_bad && !found->columns_bad) {
-    bool have = false, zero = false, finite = true;
-    hash = scrambled_end(i, a.offsets[i + 1]);
-    for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
+  int below_less_above = 0, negative = 0;
+  bool unpaired = false, differ = false;
+  double dominance = std::numeric_limits<double>::infinity();
+  if (i < a.rows) {
+    const Offset begin = a.offsets[i], end = a.offsets[i + 1];
+    bool have = false, finite = true;
+    double diagonal = 0, others = 0;
+    hash = scrambled_end(i, end);
+    for (Offset k = begin; k < end; ++k) {
       const Index j = a.columns[k];
       hash += scrambled(k, j);
       const double v = a.values ? a.values[k] : 0;
       finite = finite && isfinite(v);
       if (j == i) {
         have = true;
-        zero = a.values && v == 0;
-        negative = v < 0;
+        diagonal = v;
         continue;
       }
-      const Offset mirror = find_entry(a, j, i);
-      if (mirror < 0)
-        found->pattern_differs = 1;
-      else if (a.values && a.values[mirror] != v)
-        found->values_differ = 1;
+      others += fabs(v);
+      below_less_above += j < i ? 1 : -1;
+      if (j > i) continue;  // as many above as below, each below with its partner: all have one
+      const Offset partner = find_partner(a, i, begin, k, j);
+      unpaired = unpaired || partner < 0;
+      differ = differ || (partner >= 0 && a.values && a.values[partner] != v);
     }
+    const bool zero = have && a.values && diagonal == 0;
+    negative = diagonal < 0;
+    dominance = fmin(dominance, fabs(diagonal) / others);  // of no others: infinity, or NaN, which is no minimum
     if (!have) atomicAdd(&found->missing, 1);
     if (zero) atomicAdd(&found->zero, 1);
     if (!have || zero) atomicMin(&found->first_bad, i);
     if (!finite) atomicMin(&found->first_not_finite, i);
   }
-  for (int offset = 16; offset > 0; offset /= 2) hash += __shfl_xor_sync(0xffffffffu, hash, offset);
-  if (threadIdx.x % 32 == 0) atomicAdd(&found->hash, hash);
-  const unsigned warp = __ballot_sync(0xffffffffu, negative);
-  if (threadIdx.x % 32 == 0 && warp) atomicAdd(&found->negative, __popc(warp));
+  for (int offset = 16; offset > 0; offset /= 2) {
+    hash += __shfl_xor_sync(0xffffffffu, hash, offset);
+    below_less_above += __shfl_xor_sync(0xffffffffu, below_less_above, offset);
+    negative += __shfl_xor_sync(0xffffffffu, negative, offset);
+    dominance = fmin(dominance, __shfl_xor_sync(0xffffffffu, dominance, offset));
+  }
+  if (thread % 32 == 0) of_warp[thread / 32] = {hash, dominance, below_less_above, negative};
+  unpaired = __syncthreads_or(unpaired);
+  differ = __syncthreads_or(differ);
+  if (thread > 0) return;
+  for (int warp = 1; warp < look_threads / 32; ++warp) {
+    hash += of_warp[warp].hash;
+    dominance = fmin(dominance, of_warp[warp].dominance);
+    below_less_above += of_warp[warp].below_less_above;
+    negative += of_warp[warp].negative;
+  }
+  atomicAdd(&found->hash, hash);
+  if (below_less_above != 0) atomicAdd(&found->below_less_above, below_less_above);
+  if (negative != 0) atomicAdd(&found->negative, negative);
+  if (unpaired) found->unpaired = 1;
+  if (differ) found->values_differ = 1;
+  // Bits of a number from 0 order as it does.
+  atomicMin(reinterpret_cast<unsigned long long*>(&found->least_dominance),
+            static_cast<unsigned long long>(__double_as_longlong(dominance)));
 }
 
 __global__ void find_not_finite(CsrView a, Found* found) {
@@ -106,23 +154,24 @@ DeviceCsr upload(const exec::Cuda& space, const CsrView& a, bool values) {
 
 CsrFacts facts(const exec::Cuda& space, const DeviceCsr& a) {
   CsrFacts out;
-  Found found;
   const auto there = space.allocate<Found>(1);
-  space.copy_in(there, &found, 1);
+  nothing_found<<<1, 1, 0, space.stream()>>>(there.data());
   if (a.rows > 0) {
     const unsigned blocks = blocks_for(a.rows);
     check_offsets<<<blocks, 256, 0, space.stream()>>>(a.view(), a.nnz, there.data());
     check_columns<<<blocks, 256, 0, space.stream()>>>(a.view(), there.data());
-    look<<<blocks, 256, 0, space.stream()>>>(a.view(), there.data());
+    look<<<blocks, look_threads, 0, space.stream()>>>(a.view(), there.data());
     launched("looking at the matrix");
   }
+  Found found;
   space.copy_out(&found, there, 1);
   out.valid = !found.offsets_bad && !found.columns_bad;
-  out.symmetry.pattern = !found.pattern_differs;
-  out.symmetry.values = a.values.size() > 0 && !found.pattern_differs && !found.values_differ;
+  out.symmetry.pattern = !found.unpaired && found.below_less_above == 0;
+  out.symmetry.values = a.values.size() > 0 && out.symmetry.pattern && !found.values_differ;
   out.diagonal.missing = found.missing;
   out.diagonal.zero = found.zero;
   out.diagonal.negative = found.negative;
+  out.diagonal.least_dominance = found.least_dominance;
   out.diagonal.first_bad = known(found.first_bad);
   out.first_not_finite = known(found.first_not_finite);
   out.pattern_hash = pattern_hash_of(a.rows, found.hash);
@@ -131,11 +180,11 @@ CsrFacts facts(const exec::Cuda& space, const DeviceCsr& a) {
 
 Index first_not_finite(const exec::Cuda& space, const DeviceCsr& a) {
   if (a.rows == 0) return -1;
-  Found found;
   const auto there = space.allocate<Found>(1);
-  space.copy_in(there, &found, 1);
+  nothing_found<<<1, 1, 0, space.stream()>>>(there.data());
   find_not_finite<<<blocks_for(a.rows), 256, 0, space.stream()>>>(a.view(), there.data());
   launched("looking at the values");
+  Found found;
   space.copy_out(&found, there, 1);
   return known(found.first_not_finite);
 }

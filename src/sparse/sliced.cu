@@ -60,10 +60,37 @@ __device__ void sort_row(Index* column, Offset* source, Index n) {
   }
 }
 
+/// A row of up to `few` entries, sorted in registers: each goes where as many are before it.
+constexpr int few = 8;
+__device__ void permute_few(const CsrView& a, Index i, Index p, const Index* place, const Permuted& out) {
+  const Offset begin = a.offsets[i], l = out.lower_start[p], u = out.upper_start[p];
+  const int count = int(a.offsets[i + 1] - begin);
+  Index q[few];
+#pragma unroll
+  for (int e = 0; e < few; ++e) q[e] = e < count ? at_place(place, a.columns[begin + e]) : p;
+#pragma unroll
+  for (int e = 0; e < few; ++e) {
+    Index below = 0, between = 0;
+#pragma unroll
+    for (int other = 0; other < few; ++other) {
+      below += q[other] < q[e];
+      between += q[other] > p && q[other] < q[e];
+    }
+    if (q[e] < p) {
+      out.lower_column[l + below] = q[e];
+      out.lower_source[l + below] = begin + e;
+    } else if (q[e] > p) {
+      out.upper_column[u + between] = q[e];
+      out.upper_source[u + between] = begin + e;
+    }
+  }
+}
+
 __global__ void permute(CsrView a, const Index* row, const Index* place, Permuted out, bool sorted) {
   const Index p = Index(blockIdx.x * blockDim.x + threadIdx.x);
   if (p >= a.rows) return;
   const Index i = at_place(row, p);
+  if (a.offsets[i + 1] - a.offsets[i] <= few) return permute_few(a, i, p, place, out);
   Offset l = out.lower_start[p], u = out.upper_start[p];
   for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
     const Index q = at_place(place, a.columns[k]);

@@ -191,25 +191,6 @@ TEST(DiagonalFacts, OfSixRows) {
   EXPECT_EQ(sparse::diagonal_facts(csr(1, {0, 1}, {0})).least_dominance, std::numeric_limits<double>::infinity());
 }
 
-TEST(DiagonalFacts, DominanceOfSomeRowsIsThatOfThoseAlone) {
-  // Rows 0, 2, 4, ... are twice dominant, the others by half as much as they need.
-  CsrMatrix a;
-  a.rows = a.cols = 100;
-  a.offsets.push_back(0);
-  for (Index i = 0; i < 100; ++i) {
-    a.columns.insert(a.columns.end(), {i / 2 * 2, i / 2 * 2 + 1});
-    a.values.push_back(i % 2 ? -2 : 2);
-    a.values.push_back(1);
-    a.offsets.push_back(Offset(a.columns.size()));
-  }
-  EXPECT_EQ(sparse::least_dominance(a, 100), 0.5);
-  EXPECT_EQ(sparse::least_dominance(a, 1000), 0.5);
-  EXPECT_EQ(sparse::least_dominance(a, 100), sparse::diagonal_facts(a).least_dominance);
-  EXPECT_EQ(sparse::least_dominance(a, 50), 2.0);
-  EXPECT_EQ(sparse::least_dominance(a, 1), 2.0) << "the first row";
-  EXPECT_EQ(sparse::least_dominance(CsrMatrix{}, 5), std::numeric_limits<double>::infinity());
-}
-
 TEST(Bandwidth, IsTheWidestEntryOnEitherSide) {
   EXPECT_EQ(sparse::bandwidth(csr(0, {0}, {})), 0);
   EXPECT_EQ(sparse::bandwidth(csr(2, {0, 1, 2}, {0, 1})), 0);

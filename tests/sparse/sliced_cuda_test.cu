@@ -149,6 +149,8 @@ std::vector<GpuCase> fact_cases() {
   all.push_back({"diagonal of two signs with zeros and gaps", from_rows(rows)});
   rows[297].erase(298);
   all.push_back({"one entry without a partner", from_rows(rows)});
+  rows[2][290] = 1;
+  all.push_back({"one below and one above without partners", from_rows(rows)});
   for (auto& [j, v] : rows[9]) v = 0;
   all.push_back({"a row of zeros", from_rows(rows)});
   return all;
@@ -172,6 +174,7 @@ TEST(CsrFactsSmall, AreTheHosts) {
     EXPECT_EQ(f.diagonal.zero, diagonal.zero);
     EXPECT_EQ(f.diagonal.first_bad, diagonal.first_bad);
     EXPECT_EQ(f.diagonal.negative, diagonal.negative);
+    EXPECT_EQ(f.diagonal.least_dominance, diagonal.least_dominance);
     EXPECT_EQ(f.first_not_finite, -1);
     EXPECT_EQ(sparse::first_not_finite(ex, there), -1);
     // Of the pattern alone.
