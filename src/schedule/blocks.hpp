@@ -31,6 +31,18 @@ struct Blocks {
   std::array<Index, 3> box{0, 0, 0};  // of a lattice; else zeros
 };
 
+/// Rows i + nx (j + ny k), each with entries in neighbouring ones only.
+struct Lattice {
+  Index nx = 0, ny = 0, nz = 0;
+  bool diagonals = false;  // between rows that differ in more than one direction
+  explicit operator bool() const { return nx > 0; }
+  KRILU_INLINE void place(Index row, Index& i, Index& j, Index& k) const {
+    i = row % nx;
+    j = row / nx % ny;
+    k = row / nx / ny;
+  }
+};
+
 struct BlockTuning {
   Index rows = 32;         // of the largest block: a warp's lanes
   int passes = 6;          // of merging; a block at most doubles in each
@@ -46,31 +58,58 @@ class BlockBuilder {
   BlockBuilder(Space space, const CsrView& a, const CsrView& graph, BlockTuning tuning = {})
       : ex_(std::move(space)), a_(a), graph_(graph), tuning_(tuning) {}
 
-  Blocks<Space> build() {
+  Blocks<Space> build() { return build(lattice()); }
+  /// On the lattice that lattice() found, or that of a where the graph is that of A + A^T.
+  Blocks<Space> build(const Lattice& lattice) {
     const auto n = std::size_t(graph_.rows);
     Blocks<Space> out;
     out.block = ex_.template allocate<Index>(n);
     out.colour = ex_.template allocate<Index>(n);
     if (n == 0) return out;
-    if (!as_boxes(out)) {
+    if (lattice) {
+      cut_boxes(lattice, out);
+    } else {
       grow(out);
       colour(out);
     }
     return out;
   }
 
+  /// The lattice that the graph is one of, if it is.
+  Lattice lattice() {
+    Lattice found = graph_.rows > 0 ? suggestion() : Lattice{};
+    if (!found) return found;
+    const CsrView g = graph_;
+    const auto counts = ex_.template allocate<Index>(2);
+    const auto wrong = counts.scalar(0), diagonal = counts.scalar(1);
+    ex_.reduce(
+        std::size_t(g.rows),
+        KRILU_FN(Index row) {
+          exec::Sums<Index, 2> sums{{0, 0}};
+          Index i, j, k;
+          found.place(row, i, j, k);
+          for (Offset e = g.offsets[row]; e < g.offsets[row + 1]; ++e) {
+            Index ci, cj, ck;
+            found.place(g.columns[e], ci, cj, ck);
+            const Index di = ci < i ? i - ci : ci - i, dj = cj < j ? j - cj : cj - j, dk = ck < k ? k - ck : ck - k;
+            if (di > 1 || dj > 1 || dk > 1) ++sums[0];
+            if (di + dj + dk > 1) ++sums[1];
+          }
+          return sums;
+        },
+        KRILU_FN(exec::Sums<Index, 2> sums) {
+          wrong() = sums[0];
+          diagonal() = sums[1];
+        });
+    Index count[2];
+    ex_.copy_out(count, counts, 2);
+    found.diagonals = count[1] > 0;
+    return count[0] == 0 ? found : Lattice{};
+  }
+
   // Parts of build(): public because nvcc takes kernels in public members only.
 
-  struct Lattice {
-    Index nx = 1, ny = 1, nz = 1;
-    KRILU_INLINE void place(Index row, Index& i, Index& j, Index& k) const {
-      i = row % nx;
-      j = row / nx % ny;
-      k = row / nx / ny;
-    }
-  };
-
-  /// The lattice that some rows in the middle suggest, or one of no rows.
+  /// The lattice that some rows in the middle suggest.
   Lattice suggestion() {
     constexpr Index samples = 64, most = 40;
     const Index n = graph_.rows, first = std::max<Index>(0, n / 2 - samples / 2);
@@ -91,46 +130,20 @@ class BlockBuilder {
     std::sort(d.begin(), d.end());
     d.erase(std::unique(d.begin(), d.end()), d.end());
     d.erase(std::remove(d.begin(), d.end(), 0), d.end());
-    if (d.empty() || d[0] != 1 || d.size() > 13) return {0, 0, 0};
+    if (d.empty() || d[0] != 1 || d.size() > 13) return {};
     if (d.size() == 1) return {n, 1, 1};
     // A stencil with diagonals has nx-1, nx, nx+1 where one without them has nx alone.
     const bool cluster = d.size() > 3 && d[2] == d[1] + 1 && d[3] == d[1] + 2;
     const Index nx = cluster ? d[1] + 1 : d[1];
     const auto beyond = std::upper_bound(d.begin(), d.end(), nx + 1);
     const Index plane = beyond == d.end() ? n : (*beyond + d.back()) / 2;
-    if (nx < 2 || plane % nx != 0 || n % plane != 0) return {0, 0, 0};
+    if (nx < 2 || plane % nx != 0 || n % plane != 0) return {};
     return {nx, plane / nx, n / plane};
   }
 
-  bool as_boxes(Blocks<Space>& out) {
-    const Lattice lattice = suggestion();
-    if (lattice.nx == 0) return false;
-    const CsrView g = graph_, a = a_;
-    const auto n = std::size_t(g.rows);
-    const auto counts = ex_.template allocate<Index>(2);
-    const auto wrong = counts.scalar(0), diagonal = counts.scalar(1);
-    ex_.reduce(
-        n,
-        KRILU_FN(Index row) {
-          exec::Sums<Index, 2> found{{0, 0}};
-          Index i, j, k;
-          lattice.place(row, i, j, k);
-          for (Offset e = g.offsets[row]; e < g.offsets[row + 1]; ++e) {
-            Index ci, cj, ck;
-            lattice.place(g.columns[e], ci, cj, ck);
-            const Index di = ci < i ? i - ci : ci - i, dj = cj < j ? j - cj : cj - j, dk = ck < k ? k - ck : ck - k;
-            if (di > 1 || dj > 1 || dk > 1) ++found[0];
-            if (di + dj + dk > 1) ++found[1];
-          }
-          return found;
-        },
-        KRILU_FN(exec::Sums<Index, 2> found) {
-          wrong() = found[0];
-          diagonal() = found[1];
-        });
-    Index count[2];
-    ex_.copy_out(count, counts, 2);
-    if (count[0] > 0) return false;
+  void cut_boxes(const Lattice& lattice, Blocks<Space>& out) {
+    const CsrView a = a_;
+    const auto n = std::size_t(a.rows);
     // How strong the couplings are along each direction.
     std::array<double, 3> strength{1, 1, 1};
     if (a.values) {
@@ -164,7 +177,7 @@ class BlockBuilder {
       ex_.copy_out(strength.data(), sums, 3);
     }
     const std::array<Index, 3> box = box_of(lattice, strength);
-    const bool parities = count[1] > 0;
+    const bool parities = lattice.diagonals;
     const Index bx = box[0], by = box[1], bz = box[2];
     const Index nbx = (lattice.nx + bx - 1) / bx, nby = (lattice.ny + by - 1) / by, nbz = (lattice.nz + bz - 1) / bz;
     // Parities of the directions that have two boxes or more.
@@ -182,7 +195,6 @@ class BlockBuilder {
         });
     out.box = box;
     out.colours = parities ? two_x * two_y * two_z : std::min<Index>(3, nbx + nby + nbz - 2);
-    return true;
   }
 
   /// Powers of two whose product is a block, cutting as little coupling as can be.

@@ -37,6 +37,8 @@ class Engine {
   virtual There* there() = 0;
   /// Throws krilu::Error where a is no valid square matrix, or too large for the device.
   virtual Facts look(const CsrView& a, bool values) = 0;
+  /// After look, on a GPU: whether the rows are those of a lattice, whose blocks have few colours. False elsewhere.
+  virtual bool on_lattice() = 0;
   /// After look, with the same a. graph: the pattern of A + A^T; a itself where its pattern is symmetric, or where the
   /// plan has no sweeps.
   virtual void analyse(const CsrView& a, const CsrView& graph, const Plan& plan) = 0;

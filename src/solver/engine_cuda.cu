@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "krilu/error.hpp"
-#include "schedule/blocks.hpp"
 #include "solver/engine_on.hpp"
 #include "solver/links.cuh"
 #include "solver/system.cuh"
@@ -47,6 +46,7 @@ void DeviceSystem::make_way(const CsrView& a) {
   matrix_ = {};
   pattern_.reset();
   plan_.reset();
+  lattice_.reset();
   a_ = {};
   // Most at a time, during the analysis: A, both triangles with what they come from, and what is sorted on the way.
   // Their values and HEC, twice while its columns are made short, are about as much.
@@ -99,6 +99,11 @@ void DeviceSystem::admit(const void* array, const char* what, void* stream) cons
   exec::require_cuda(status, "waiting for the caller's stream");
 }
 
+bool DeviceSystem::on_lattice() {
+  if (!lattice_) lattice_ = schedule::BlockBuilder<exec::Cuda>(ex_, a_.view(), a_.view()).lattice();
+  return bool(*lattice_);
+}
+
 void DeviceSystem::analyse(const CsrView& a, const CsrView& graph, const Plan& plan) {
   matrix_ = {};
   hec_.reset();
@@ -120,7 +125,8 @@ void DeviceSystem::analyse(const CsrView& a, const CsrView& graph, const Plan& p
   } else if (schedule::is_block_ordering(plan.ordering)) {
     schedule::BlockTuning tuning;
     if (const Index rows = schedule::block_rows_of(plan.ordering)) tuning.rows = rows;
-    const auto blocks = schedule::BlockBuilder<exec::Cuda>(ex_, a_.view(), g.view(), tuning).build();
+    on_lattice();  // A's, which is that of A + A^T
+    const auto blocks = schedule::BlockBuilder<exec::Cuda>(ex_, a_.view(), g.view(), tuning).build(*lattice_);
     plan_ = std::make_shared<const schedule::Plan>(
         schedule::by_blocks(ex_, a_, blocks.block.data(), blocks.colour.data(), blocks.colours));
     pattern_ = std::make_shared<const sparse::SlicedPattern>(ex_, a_, plan_->layout);

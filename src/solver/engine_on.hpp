@@ -42,6 +42,13 @@ class EngineOn final : public EngineIn<Space> {
     return system_.look(a, values);
   }
 
+  bool on_lattice() override {
+    if constexpr (requires { system_.on_lattice(); }) {
+      enter();
+      return system_.on_lattice();
+    }
+    return false;
+  }
   void analyse(const CsrView& a, const CsrView& graph, const Plan& plan) override {
     enter();
     stages_.reset();

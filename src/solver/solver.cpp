@@ -180,9 +180,42 @@ solver::Facts Solver::Body::in_all(const CsrView& a, solver::Facts facts) {
   return facts;
 }
 
+/// On a GPU sweeps can cost so much beside products that they do not pay, few as the iterations become. How many DILU
+/// saves is not known beforehand: two thirds to seven tenths, on the systems tried.
+constexpr double worth = 3.0;      // times that an iteration may take as long as Jacobi's
+constexpr Index few_launches = 6;  // of an application: a lattice's, where sweeps cost little more than products
+constexpr double bytes_a_ms = 3.5e9;
+
+/// Milliseconds of what an iteration does beside products and sweeps.
+double vectors_of(Index rows) {
+  constexpr double words = 19;  // of two products and sweeps
+  return words / 2 * sizeof(double) * rows / bytes_a_ms + 0.01;
+}
+
+/// Known without building anything: rows on no lattice have blocks of six colours or more, and where there are few
+/// rows, their launches alone take too long.
+bool Solver::Body::sweeps_cannot_pay(Offset nonzeros) const {
+  constexpr double launch = 0.0032, launches = 11;  // of six colours; ms
+  const double product = (12.0 * nonzeros + 24.0 * rows) / bytes_a_ms + 0.002;
+  const double others = product + vectors_of(rows);
+  return launch * launches > (worth - 1) * others && !engine->on_lattice();
+}
+
+/// Both are timed.
+bool Solver::Body::prefers_jacobi() {
+  const Costs c = engine->costs();
+  if (c.product <= 0 || c.application <= 0) return false;
+  const double vectors = vectors_of(rows), ratio = (c.product + c.application + vectors) / (c.product + vectors);
+  explanation.push_back(
+      fmt::format("an iteration with {} takes {:.1f} times as long as one with jacobi ({:.3f} ms for its "
+                  "sweeps, {:.3f} for a product)",
+                  plan.precond, ratio, c.application, c.product));
+  return ratio > worth;
+}
+
 /// Settles what was left to `auto`. Symmetric with a diagonal of one sign: CG with DIC. Otherwise BiCGStab with DILU.
 /// Zeros on the diagonal leave no incomplete factorisation here: GMRES without a preconditioner.
-void Solver::Body::choose(const solver::Facts& facts) {
+void Solver::Body::choose(const solver::Facts& facts, Offset nonzeros) {
   const sparse::DiagonalFacts& diagonal = facts.diagonal;
   const bool full = diagonal.missing == 0 && diagonal.zero == 0;
   const bool symmetric = facts.symmetry.values && facts.one_sign && full;
@@ -247,6 +280,9 @@ void Solver::Body::choose(const solver::Facts& facts) {
                         diagonal.missing + diagonal.zero, first_bad));
       notes.push_back(
           fmt::format("precond auto: no preconditioner, since the diagonal has zeros (first in {})", first_bad));
+    } else if (may_weigh() && plan.precision.arithmetic == Format::fp64 && sweeps_cannot_pay(nonzeros)) {
+      chose("preconditioner", plan.precond, "jacobi",
+            "in so small a system, which is no lattice, sweeps on a GPU take longer than the iterations they save");
     } else if (plan.method == "cg") {
       chose("preconditioner", plan.precond, "dic", "the symmetric partner of dilu");
     } else {
@@ -330,7 +366,7 @@ void Solver::Body::analyse(const Given& given) {
   pattern = facts.pattern;
   facts = in_all(a, facts);
   all_symmetric = facts.symmetry.values;
-  choose(facts);
+  choose(facts, a.nnz());
 
   // Orderings and levels are those of the pattern of A + A^T; where A's pattern is symmetric, A serves as it is, but
   // for the orderings that are made on the host and want no diagonal.
@@ -372,24 +408,6 @@ void Solver::Body::setup(const Given& given) {
   values_seen = false;
 }
 
-constexpr Index few_launches = 6;  // of an application: a lattice's, where sweeps cost little more than products
-
-/// On a GPU sweeps can cost so much beside products that they do not pay, few as the iterations become. Both are timed;
-/// how many iterations DILU saves is not known beforehand: two thirds to seven tenths, on the systems tried.
-bool Solver::Body::prefers_jacobi() {
-  constexpr double worth = 3.0;               // times that an iteration may take as long as Jacobi's
-  constexpr double words = 19, rate = 3.5e9;  // of an iteration's vectors a row; bytes a millisecond
-  const Costs c = engine->costs();
-  if (c.product <= 0 || c.application <= 0) return false;
-  const double vectors = words / 2 * sizeof(double) * rows / rate + 0.01;
-  const double ratio = (c.product + c.application + vectors) / (c.product + vectors);
-  explanation.push_back(
-      fmt::format("an iteration with {} takes {:.1f} times as long as one with jacobi ({:.3f} ms for its "
-                  "sweeps, {:.3f} for a product)",
-                  plan.precond, ratio, c.application, c.product));
-  return ratio > worth;
-}
-
 /// On the engine.
 void Solver::Body::form(const Given& given) {
   if (!given.there) return engine->factor(given.a, values_seen);
@@ -418,8 +436,7 @@ void Solver::Body::factor_first(const Given& given) {
       analysed = true;
     }
   }
-  if (may_replace && on_gpu && !ranks() && precond::is_triangular(plan.precond) && options.ordering == "auto" &&
-      !weighed && engine->launches() > few_launches) {
+  if (may_weigh() && precond::is_triangular(plan.precond) && !weighed && engine->launches() > few_launches) {
     weighed = true;
     if (prefers_jacobi()) {
       explanation.push_back("preconditioner jacobi: its iterations are cheap enough to be more");

@@ -68,12 +68,15 @@ struct Solver::Body {
   void choose_device();
   void analyse(const Given& given);
   solver::Facts in_all(const CsrView& a, solver::Facts facts);
-  void choose(const solver::Facts& facts);
+  void choose(const solver::Facts& facts, Offset nonzeros);
   void put_up_ladder(const CsrView& a, const solver::Facts& facts);
   void setup(const Given& given);
   void factor(const Given& given);
   void factor_first(const Given& given);
   void form(const Given& given);
+  /// Whether Jacobi may take the place of sweeps in coloured blocks.
+  bool may_weigh() const { return on_gpu && !ranks() && options.precond == "auto" && options.ordering == "auto"; }
+  bool sweeps_cannot_pay(Offset nonzeros) const;
   bool prefers_jacobi();
   Result solve(const Sides& sides, Monitor* monitor);
   Result run(const Sides& sides, bool from_zero, Monitor& monitor);

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "precond/factors.cuh"
+#include "schedule/blocks.hpp"
 #include "schedule/layout.cuh"
 #include "solver/plan.hpp"
 #include "sparse/hec.cuh"
@@ -48,6 +49,8 @@ class DeviceSystem {
   void admit(const void* array, const char* what, void* stream) const;
   /// The analysed pattern, on this GPU.
   CsrView pattern_there() const { return a_.view(); }
+  /// After look: whether rows are those of a lattice, as schedule/blocks.hpp has it.
+  bool on_lattice();
   void analyse(const CsrView& a, const CsrView& graph, const Plan& plan);
   void set_values(const CsrView& a, bool seen);
   /// Values that are on this GPU. a: the pattern; with values where the preconditioner factors a matrix of its own.
@@ -88,7 +91,8 @@ class DeviceSystem {
   void take_values(const CsrView& a);
   void keep_hec(sparse::Hec<exec::Cuda, T>&& hec);
   exec::Cuda ex_;
-  sparse::DeviceCsr a_;  // the pattern stays: another preconditioner may ask for it
+  sparse::DeviceCsr a_;                       // the pattern stays: another preconditioner may ask for it
+  std::optional<schedule::Lattice> lattice_;  // once it was looked for
   std::shared_ptr<const schedule::Plan> plan_;
   std::shared_ptr<const sparse::SlicedPattern> pattern_;
   sparse::SlicedMatrix<T> matrix_;
