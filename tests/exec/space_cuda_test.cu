@@ -153,6 +153,29 @@ TEST(CudaSpace, LoopsAndBranchesNestWithoutTheHost) {
   EXPECT_EQ(collatz(ex, 1)[1], 0);  // a flag that is set from the start: the body does not run
 }
 
+TEST(CudaSpace, CopiesArriveWholeWhateverTheirSize) {
+  // Round each size from which on a copy goes another way, and each number of pieces that threads have to share.
+  constexpr std::size_t page = 4096, mebibyte = std::size_t(1) << 20;
+  std::vector<std::size_t> sizes{0, 1, page / 8, page / 8 + 1, mebibyte / 8 - 1, mebibyte / 8, mebibyte / 8 + 1};
+  for (std::size_t mebibytes : {3, 8, 16, 17, 33, 127, 128, 131}) sizes.push_back(mebibytes * mebibyte / 8 + 3);
+  for (int threads : {1, 3, 0}) {
+    const Cuda ex(0, threads);
+    for (std::size_t n : sizes) {
+      if (threads == 1 && n > 33 * mebibyte / 8) continue;
+      std::vector<double> sent(n);
+      std::iota(sent.begin(), sent.end(), double(n));
+      const auto there = ex.allocate<double>(n);
+      ex.copy_in(there, sent.data(), n);
+      const std::vector<double> first = out(ex, there);
+      for (double& v : sent) v = -v;
+      ex.copy_in(there, sent.data(), n);  // right behind
+      EXPECT_EQ(out(ex, there), sent) << n << " numbers, " << threads << " threads";
+      for (double& v : sent) v = -v;
+      EXPECT_EQ(first, sent) << n << " numbers, " << threads << " threads";
+    }
+  }
+}
+
 TEST(CudaSpace, AGpuThatIsNotThereIsNamed) { EXPECT_ANY_THROW(Cuda(1000)); }
 
 }  // namespace

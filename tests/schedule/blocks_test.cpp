@@ -8,6 +8,7 @@
 
 #include "krilu/io.hpp"
 #include "krilu/solver.hpp"
+#include "sparse/csr.hpp"
 #include "support/blocks.hpp"
 
 namespace krilu::test {
@@ -42,6 +43,35 @@ TYPED_TEST(Blocks, LatticesAreFoundAndNothingElseIs) {
     if (!c.lattice) continue;
     EXPECT_LE(b.box[0] * b.box[1] * b.box[2], 32) << c.name;
     EXPECT_LE(b.colours, c.name.find("27") == std::string::npos ? 3 : 8) << c.name;
+  }
+}
+
+TEST(LatticeBlocks, KnowTheLattice) {
+  using Lattice = schedule::Lattice;
+  const auto lattice_of = [](const CsrMatrix& a) {
+    return schedule::BlockBuilder<exec::Host>(exec::Host(1), a, a).lattice();
+  };
+  const auto is = [&](const Lattice& found, Index nx, Index ny, Index nz, bool diagonals) {
+    return found && found.nx == nx && found.ny == ny && found.nz == nz && found.diagonals == diagonals;
+  };
+  EXPECT_TRUE(is(lattice_of(generate("gen:convdiff2d:31x17")), 31, 17, 1, false));
+  EXPECT_TRUE(is(lattice_of(generate("gen:poisson3d:9x8x7")), 9, 8, 7, false));
+  EXPECT_TRUE(is(lattice_of(generate("gen:poisson3d27:9x8x7")), 9, 8, 7, true));
+  EXPECT_TRUE(is(lattice_of(generate("gen:poisson2d:40x1")), 40, 1, 1, false));
+  // One entry too far: the middle of the matrix suggests a lattice that the rest is not.
+  CsrMatrix a = generate("gen:poisson2d:31x17");
+  a.columns[1] = 2;
+  EXPECT_FALSE(lattice_of(a));
+  EXPECT_FALSE(lattice_of(CsrMatrix{}));
+  // That of A serves for the graph of A + A^T.
+  const CsrMatrix plane = generate("gen:convdiff2d:31x17"), graph = sparse::adjacency(plane);
+  schedule::BlockBuilder<exec::Host> builder(exec::Host(1), plane, graph);
+  const auto own = builder.build(), given = builder.build(lattice_of(plane));
+  EXPECT_EQ(own.box, given.box);
+  EXPECT_EQ(own.colours, given.colours);
+  for (std::size_t i = 0; i < own.block.size(); ++i) {
+    EXPECT_EQ(own.block.data()[i], given.block.data()[i]);
+    EXPECT_EQ(own.colour.data()[i], given.colour.data()[i]);
   }
 }
 

@@ -355,6 +355,36 @@ TEST(GpuSolver, AutoTakesTheGpuUnlessTheHostIsAskedFor) {
   EXPECT_EQ(answer(a, b, o, "auto").r.device, "host");
 }
 
+TEST(GpuSolver, AutoKnowsWhereSweepsCannotPay) {
+  KRILU_REQUIRE_GPU();
+  const CsrMatrix lattice = generate("gen:convdiff2d:60x50");
+  const CsrMatrix numbered_anyhow = permuted(lattice, shuffled_order(lattice.rows, 815));
+  const std::vector<double> b = random_values(std::size_t(lattice.rows), 816);
+  Options o;
+  const Answer of_lattice = answer(lattice, b, o, "cuda"), other = answer(numbered_anyhow, b, o, "cuda");
+  EXPECT_EQ(of_lattice.r.precond, "dilu");
+  EXPECT_EQ(other.r.precond, "jacobi");
+  EXPECT_EQ(other.r.ordering, "natural");
+  for (const Answer* s : {&of_lattice, &other}) EXPECT_EQ(s->r.status, Status::converged);
+  const auto explained = [&](const Options& options) {
+    Options on_gpu = options;
+    on_gpu.device = "cuda";
+    Solver solver(on_gpu);
+    solver.setup(numbered_anyhow);
+    return std::ranges::any_of(solver.explanation(), [](const std::string& line) {
+      return line.find("in so small a system, which is no lattice") != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(explained(o));
+  // What is named is taken, and an ordering is a wish for sweeps.
+  o.ordering = "natural";
+  EXPECT_FALSE(explained(o));
+  EXPECT_EQ(answer(numbered_anyhow, b, o, "cuda").r.precond, "dilu");
+  o.ordering = "auto";
+  o.precond = "dilu";
+  EXPECT_EQ(answer(numbered_anyhow, b, o, "cuda").r.precond, "dilu");
+}
+
 // --- other threads -------------------------------------------------------------------------------------------------
 
 TEST(GpuSolver, IsInterruptedByAnotherThread) {
