@@ -176,9 +176,11 @@ __global__ void __launch_bounds__(threads) eliminate_kernel(Rows e, unsigned* ti
   }
 }
 
-__global__ void await_all(std::int64_t n, double* value) {
+/// No value is there yet, and no row is taken.
+__global__ void await_all(std::int64_t n, double* value, unsigned* ticket) {
   const std::int64_t k = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (k < n) value[k] = Awaited<double>::pattern();
+  if (k == 0) *ticket = 0;
 }
 
 }  // namespace
@@ -191,8 +193,7 @@ void eliminate(const exec::Cuda& space, const DevicePattern& pattern, Updated up
   const Index in_shared = is_short ? most_shared<8> : most_shared<32>;
   const auto work = space.allocate<double>(pattern.longest > in_shared ? std::size_t(pattern.entries) : 0);
   const auto ticket = space.allocate<unsigned>(1);
-  space.clear(ticket);
-  await_all<<<blocks_for(pattern.entries), 256, 0, space.stream()>>>(pattern.entries, factors);
+  await_all<<<blocks_for(pattern.entries), 256, 0, space.stream()>>>(pattern.entries, factors, ticket.data());
   const Rows e{pattern.rows,
                pattern.offsets.data(),
                pattern.columns.data(),

@@ -117,6 +117,7 @@ DiluForm<exec::Cuda, T>::DiluForm(const Context<exec::Cuda>& context,
       name_(std::move(name)),
       caller_row_(context.caller_row),
       strategy_(context.strategy) {
+  forget_trouble();
   if (pattern_->slices() == 0) return;
   const sparse::DeviceCsr& a = *context.matrix;
   const auto place = space_.template allocate<Offset>(std::size_t(a.nnz));
@@ -174,7 +175,7 @@ void DiluForm<exec::Cuda, T>::find_pivots(const sparse::SlicedMatrix<T>& a, doub
 }
 
 template <class T>
-void DiluForm<exec::Cuda, T>::forget_trouble() {
+void DiluForm<exec::Cuda, T>::forget_trouble() const {
   forget<<<1, 1, 0, space_.stream()>>>(trouble_.data());  // which nothing waits for, as a copy would be
   launched("factorising");
 }
@@ -183,6 +184,7 @@ template <class T>
 void DiluForm<exec::Cuda, T>::require_no_trouble() const {
   Trouble t;
   space_.copy_out(&t, trouble_, 1);
+  if (t.zero_pivot != Trouble::none || t.asymmetric != Trouble::none) forget_trouble();  // for the next values
   precond::require_no_trouble(t, name_, caller_row_);
 }
 

@@ -49,7 +49,7 @@ class DiluForm<exec::Cuda, T> : public Preconditioner<exec::Cuda, T> {
   void find_pivots(const sparse::SlicedMatrix<T>& a, double shift);
   /// Notes the first row whose entries are not their mirrors, where the name asks for symmetry.
   void look_for_asymmetry(const sparse::SlicedMatrix<T>& a);
-  void forget_trouble();
+  /// Forgets what it throws, so that there is none when the next values come.
   void require_no_trouble() const;
   /// (E + L) E^-1 (E + U) z = r.
   void solve(const T* lower, const T* upper, const T* r, T* z) const;
@@ -68,6 +68,7 @@ class DiluForm<exec::Cuda, T> : public Preconditioner<exec::Cuda, T> {
   bool symmetric_;
 
  private:
+  void forget_trouble() const;
   std::string name_;
   std::function<Index(Index)> caller_row_;
   triangular::Strategy strategy_;

@@ -342,6 +342,32 @@ TEST(GpuSolver, AZeroPivotFallsBackToJacobiWhereTheChoiceIsLeft) {
   EXPECT_EQ(answer(a, {1, 2, 3}, o, "cuda").r.precond, "dilu");
 }
 
+TEST(GpuSolver, TroubleIsForgottenWhereTheNextValuesHaveNone) {
+  KRILU_REQUIRE_GPU();
+  const CsrMatrix good = generate("gen:poisson2d:12x12"), meshed = generate("gen:poisson3d27:5x5x5");
+  for (const std::string precond : {"dilu", "dic", "ilu0", "ic0"})
+    for (const CsrMatrix& a : {good, meshed}) {
+      SCOPED_TRACE(precond);
+      CsrMatrix zero = a, asymmetric = a;
+      for (Offset k = 0; k < a.offsets[1]; ++k)
+        if (a.columns[std::size_t(k)] == 0) zero.values[std::size_t(k)] = 0;
+      asymmetric.values[std::size_t(a.offsets[1]) - 1] *= 2;
+      Options o;
+      o.device = "cuda";
+      o.solver = "bicgstab";
+      o.precond = precond;
+      Solver solver(o);
+      solver.analyse(a);
+      for (int turn = 0; turn < 2; ++turn) {
+        EXPECT_THROW(solver.factor(zero), ZeroPivot);
+        EXPECT_NO_THROW(solver.factor(a));
+        if (precond == "dilu" || precond == "ilu0") continue;
+        EXPECT_THROW(solver.factor(asymmetric), Error);
+        EXPECT_NO_THROW(solver.factor(a));
+      }
+    }
+}
+
 TEST(GpuSolver, AutoTakesTheGpuUnlessTheHostIsAskedFor) {
   KRILU_REQUIRE_GPU();
   const CsrMatrix a = generate("gen:convdiff2d:12x12");
