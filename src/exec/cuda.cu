@@ -64,11 +64,12 @@ struct PlainMemory final : Memory {
 };
 
 constexpr std::size_t small_bytes = 4096;
-// Copies of pageable memory: pieces of pinned memory, threads that fill or empty them, and what is large.
+// Copies of pageable memory: stages of pinned memory, the size from which copies use them, that from which a copy has
+// many pieces, and how many threads fill or empty stages.
 constexpr std::size_t stages = 16, stage_bytes = std::size_t(2) << 20, large_copy = std::size_t(128) << 20;
 constexpr std::size_t least_staged = std::size_t(1) << 20;
 constexpr int most_copying = 8;
-/// Of a copy of so many bytes.
+/// Bytes of a piece.
 std::size_t piece_of(std::size_t bytes) { return bytes < large_copy ? stage_bytes / 2 : stage_bytes; }
 
 struct SharedMemory final : Memory {
@@ -119,9 +120,8 @@ Cuda::Device::~Device() {
   counters.clear();
   for (cudaGraphExec_t graph : launched_graphs) cudaGraphExecDestroy(graph);
   for (cudaStream_t idle : idle_streams) cudaStreamDestroy(idle);
-  for (const Stage& s : stages)
-    if (s.done) cudaEventDestroy(s.done);
-  if (!stages.empty()) cudaFreeHost(stages.front().memory);
+  for (const Stage& s : stages) cudaEventDestroy(s.done);
+  if (pinned) cudaFreeHost(pinned);
   if (small) cudaFreeHost(small);
   if (stream) cudaStreamDestroy(stream);
 }
@@ -163,8 +163,8 @@ void Cuda::drop_graphs() const {
 namespace {
 
 /// The GPU fetches what lies in memory at the bus's speed, and from a core's own cache at a third of that: past the
-/// caches where few pieces are all there is. Of many, those that are fetched have left for the cache that all share.
-void fill(char* to, const char* from, std::size_t n, bool past_caches) {
+/// caches, then. Where there are many pieces, each has left the core's own cache before it is fetched.
+void fill(char* to, const char* from, std::size_t n, [[maybe_unused]] bool past_caches) {
 #if defined(__SSE2__)
   if (!past_caches) {
     std::memcpy(to, from, n);
@@ -189,12 +189,12 @@ void fill(char* to, const char* from, std::size_t n, bool past_caches) {
 template <class Work>
 void Cuda::by_pieces(Work work) const {
   Device& d = *device_;
-  if (d.stages.empty()) {
-    char* memory;
-    require_cuda(cudaHostAlloc(&memory, stages * stage_bytes, cudaHostAllocDefault), "allocating pinned memory");
-    for (std::size_t k = 0; k < stages; ++k) d.stages.push_back({memory + k * stage_bytes, nullptr});
-    for (Stage& stage : d.stages)
-      require_cuda(cudaEventCreateWithFlags(&stage.done, cudaEventDisableTiming), "making an event");
+  if (!d.pinned)
+    require_cuda(cudaHostAlloc(&d.pinned, stages * stage_bytes, cudaHostAllocDefault), "allocating pinned memory");
+  while (d.stages.size() < stages) {
+    cudaEvent_t done;
+    require_cuda(cudaEventCreateWithFlags(&done, cudaEventDisableTiming), "making an event");
+    d.stages.push_back({static_cast<char*>(d.pinned) + d.stages.size() * stage_bytes, done});
   }
   std::atomic<std::size_t> next{0};
   std::atomic<cudaError_t> failure{cudaSuccess};
@@ -204,8 +204,11 @@ void Cuda::by_pieces(Work work) const {
     if (me >= copying) return;
     const std::size_t begin = stages * std::size_t(me) / std::size_t(copying);
     const std::size_t end = stages * std::size_t(me + 1) / std::size_t(copying);
+    int before = d.number;  // of a thread that is the caller's too
+    cudaGetDevice(&before);
     cudaError_t status = cudaSetDevice(d.number);
     if (status == cudaSuccess) status = work(std::span(d.stages).subspan(begin, end - begin), next);
+    if (before != d.number) cudaSetDevice(before);
     if (status != cudaSuccess) failure = status;
   });
   require_cuda(failure, "copying");
@@ -262,7 +265,7 @@ void Cuda::copy_out(void* to, const void* from, std::size_t bytes) const {
   const std::size_t piece = piece_of(bytes);
   by_pieces([&](std::span<const Stage> mine, std::atomic<std::size_t>& next) {
     const auto length = [&](std::size_t at) { return std::min(piece, bytes - at); };
-    std::array<std::size_t, stages> asked;  // which piece each stage waits for; none: from `bytes`
+    std::array<std::size_t, stages> asked;  // where each stage's piece begins; from `bytes` on it has none
     const auto ask = [&](std::size_t k) {
       asked[k] = next.fetch_add(piece);
       if (asked[k] >= bytes) return cudaSuccess;

@@ -402,8 +402,9 @@ class Cuda {
     std::shared_ptr<Nccl> nccl;  // not null: the stream may wait for other ranks
     int depth = 0, rehearsals = 0;
     long synchronisations = 0;
-    void* small = nullptr;      // pinned, for small copies
-    std::vector<Stage> stages;  // of copies from and to pageable memory
+    void* small = nullptr;   // pinned, for small copies
+    void* pinned = nullptr;  // for copies from and to pageable memory, by stages
+    std::vector<Stage> stages;
     ~Device();
   };
 

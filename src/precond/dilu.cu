@@ -31,6 +31,7 @@ __global__ void __launch_bounds__(256)
 template <>
 void Dilu<exec::Cuda, double>::factor(const Values<exec::Cuda, double>& a, double shift) {
   a_ = a.stored.view();
+  forget_trouble();
   look_for_asymmetry(a.stored);
   find_pivots(a.stored, shift);
   require_no_trouble();

@@ -117,7 +117,6 @@ DiluForm<exec::Cuda, T>::DiluForm(const Context<exec::Cuda>& context,
       name_(std::move(name)),
       caller_row_(context.caller_row),
       strategy_(context.strategy) {
-  forget_trouble();
   if (pattern_->slices() == 0) return;
   const sparse::DeviceCsr& a = *context.matrix;
   const auto place = space_.template allocate<Offset>(std::size_t(a.nnz));
@@ -175,16 +174,17 @@ void DiluForm<exec::Cuda, T>::find_pivots(const sparse::SlicedMatrix<T>& a, doub
 }
 
 template <class T>
-void DiluForm<exec::Cuda, T>::forget_trouble() const {
-  forget<<<1, 1, 0, space_.stream()>>>(trouble_.data());  // which nothing waits for, as a copy would be
+void DiluForm<exec::Cuda, T>::forget_trouble() {
+  if (!no_trouble_) forget<<<1, 1, 0, space_.stream()>>>(trouble_.data());  // which nothing waits for, unlike a copy
   launched("factorising");
+  no_trouble_ = false;
 }
 
 template <class T>
-void DiluForm<exec::Cuda, T>::require_no_trouble() const {
+void DiluForm<exec::Cuda, T>::require_no_trouble() {
   Trouble t;
   space_.copy_out(&t, trouble_, 1);
-  if (t.zero_pivot != Trouble::none || t.asymmetric != Trouble::none) forget_trouble();  // for the next values
+  no_trouble_ = t.zero_pivot == Trouble::none && t.asymmetric == Trouble::none;
   precond::require_no_trouble(t, name_, caller_row_);
 }
 

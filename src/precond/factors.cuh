@@ -49,8 +49,8 @@ class DiluForm<exec::Cuda, T> : public Preconditioner<exec::Cuda, T> {
   void find_pivots(const sparse::SlicedMatrix<T>& a, double shift);
   /// Notes the first row whose entries are not their mirrors, where the name asks for symmetry.
   void look_for_asymmetry(const sparse::SlicedMatrix<T>& a);
-  /// Forgets what it throws, so that there is none when the next values come.
-  void require_no_trouble() const;
+  void forget_trouble();
+  void require_no_trouble();
   /// (E + L) E^-1 (E + U) z = r.
   void solve(const T* lower, const T* upper, const T* r, T* z) const;
   /// As on the host. `shifted`: M is of another matrix than A.
@@ -68,7 +68,7 @@ class DiluForm<exec::Cuda, T> : public Preconditioner<exec::Cuda, T> {
   bool symmetric_;
 
  private:
-  void forget_trouble() const;
+  bool no_trouble_ = false;  // there: the last values had none, and nothing was done since
   std::string name_;
   std::function<Index(Index)> caller_row_;
   triangular::Strategy strategy_;

@@ -151,6 +151,7 @@ Ilu0<exec::Cuda, double>::Ilu0(const Context<exec::Cuda>& context, std::shared_p
 template <>
 void Ilu0<exec::Cuda, double>::factor(const Values<exec::Cuda, double>& values, double shift) {
   const sparse::SlicedMatrix<double>& a = values.stored;
+  forget_trouble();
   look_for_asymmetry(a);
   if (is_dilu_ || pattern_->rows() == 0) {
     const auto copy = [&](const exec::Array<double>& to, const exec::Array<double>& from) {

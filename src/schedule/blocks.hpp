@@ -59,7 +59,7 @@ class BlockBuilder {
       : ex_(std::move(space)), a_(a), graph_(graph), tuning_(tuning) {}
 
   Blocks<Space> build() { return build(lattice()); }
-  /// On the lattice that lattice() found, or that of a where the graph is that of A + A^T.
+  /// On what lattice() found before.
   Blocks<Space> build(const Lattice& lattice) {
     const auto n = std::size_t(graph_.rows);
     Blocks<Space> out;

@@ -125,8 +125,8 @@ void DeviceSystem::analyse(const CsrView& a, const CsrView& graph, const Plan& p
   } else if (schedule::is_block_ordering(plan.ordering)) {
     schedule::BlockTuning tuning;
     if (const Index rows = schedule::block_rows_of(plan.ordering)) tuning.rows = rows;
-    on_lattice();  // A's, which is that of A + A^T
-    const auto blocks = schedule::BlockBuilder<exec::Cuda>(ex_, a_.view(), g.view(), tuning).build(*lattice_);
+    schedule::BlockBuilder<exec::Cuda> builder(ex_, a_.view(), g.view(), tuning);
+    const auto blocks = own_graph && lattice_ ? builder.build(*lattice_) : builder.build();
     plan_ = std::make_shared<const schedule::Plan>(
         schedule::by_blocks(ex_, a_, blocks.block.data(), blocks.colour.data(), blocks.colours));
     pattern_ = std::make_shared<const sparse::SlicedPattern>(ex_, a_, plan_->layout);

@@ -64,7 +64,7 @@ double largest_of(const exec::Host& host, std::span<const double> v, const char*
       differences[lane] += of - of;
     };
     Index i = begin;
-    for (; i + lanes <= end; i += lanes)
+    for (; end - i >= lanes; i += lanes)
       for (Index lane = 0; lane < lanes; ++lane) take(i + lane, lane);
     for (; i < end; ++i) take(i, 0);
     double most = 0;

@@ -182,20 +182,21 @@ solver::Facts Solver::Body::in_all(const CsrView& a, solver::Facts facts) {
 
 /// On a GPU sweeps can cost so much beside products that they do not pay, few as the iterations become. How many DILU
 /// saves is not known beforehand: two thirds to seven tenths, on the systems tried.
-constexpr double worth = 3.0;      // times that an iteration may take as long as Jacobi's
-constexpr Index few_launches = 6;  // of an application: a lattice's, where sweeps cost little more than products
-constexpr double bytes_a_ms = 3.5e9;
+constexpr double worth = 3.0;         // times that an iteration may take as long as Jacobi's
+constexpr Index few_launches = 6;     // of an application: a lattice's, where sweeps cost little more than products
+constexpr double bytes_a_ms = 3.5e9;  // that an H200 moves, as the other times here are one's
 
-/// Milliseconds of what an iteration does beside products and sweeps.
-double vectors_of(Index rows) {
-  constexpr double words = 19;  // of two products and sweeps
+/// Milliseconds of what BiCGStab does with its vectors for each product: half of an iteration.
+static double vectors_of(Index rows) {
+  constexpr double words = 19;  // that an iteration moves a row
   return words / 2 * sizeof(double) * rows / bytes_a_ms + 0.01;
 }
 
-/// Known without building anything: rows on no lattice have blocks of six colours or more, and where there are few
-/// rows, their launches alone take too long.
+/// Known without building anything: on no lattice, blocks of more neighbours than a chain's have six colours or more as
+/// a rule, and where there are few rows, their launches alone take too long.
 bool Solver::Body::sweeps_cannot_pay(Offset nonzeros) const {
   constexpr double launch = 0.0032, launches = 11;  // of six colours; ms
+  if (nonzeros < 4.0 * rows) return false;
   const double product = (12.0 * nonzeros + 24.0 * rows) / bytes_a_ms + 0.002;
   const double others = product + vectors_of(rows);
   return launch * launches > (worth - 1) * others && !engine->on_lattice();
@@ -214,6 +215,7 @@ bool Solver::Body::prefers_jacobi() {
 }
 
 /// Settles what was left to `auto`. Symmetric with a diagonal of one sign: CG with DIC. Otherwise BiCGStab with DILU.
+/// Either with Jacobi where a GPU's sweeps cannot pay.
 /// Zeros on the diagonal leave no incomplete factorisation here: GMRES without a preconditioner.
 void Solver::Body::choose(const solver::Facts& facts, Offset nonzeros) {
   const sparse::DiagonalFacts& diagonal = facts.diagonal;
@@ -280,7 +282,8 @@ void Solver::Body::choose(const solver::Facts& facts, Offset nonzeros) {
                         diagonal.missing + diagonal.zero, first_bad));
       notes.push_back(
           fmt::format("precond auto: no preconditioner, since the diagonal has zeros (first in {})", first_bad));
-    } else if (may_weigh() && plan.precision.arithmetic == Format::fp64 && sweeps_cannot_pay(nonzeros)) {
+    } else if (may_weigh() && options.triangular == "auto" && plan.precision.arithmetic == Format::fp64 &&
+               facts.symmetry.pattern && sweeps_cannot_pay(nonzeros)) {
       chose("preconditioner", plan.precond, "jacobi",
             "in so small a system, which is no lattice, sweeps on a GPU take longer than the iterations they save");
     } else if (plan.method == "cg") {

@@ -74,8 +74,10 @@ struct Solver::Body {
   void factor(const Given& given);
   void factor_first(const Given& given);
   void form(const Given& given);
-  /// Whether Jacobi may take the place of sweeps in coloured blocks.
-  bool may_weigh() const { return on_gpu && !ranks() && options.precond == "auto" && options.ordering == "auto"; }
+  /// Whether Jacobi may take the place of sweeps in coloured blocks: nothing was named that is for sweeps alone.
+  bool may_weigh() const {
+    return on_gpu && !ranks() && options.precond == "auto" && options.ordering == "auto" && options.shift == 0;
+  }
   bool sweeps_cannot_pay(Offset nonzeros) const;
   bool prefers_jacobi();
   Result solve(const Sides& sides, Monitor* monitor);

@@ -56,7 +56,8 @@ __device__ Offset find_partner(const CsrView& a, Index row, Offset row_begin, Of
 
 constexpr int look_threads = 256;  // of a block, as blocks_for has them
 
-/// A row a thread. A block has one word for all that it found: where threads write to one place, they queue.
+/// A row a thread. A block has one word for all that it found, but for what is rare: where threads write to one place,
+/// they queue.
 __global__ void __launch_bounds__(look_threads) look(CsrView a, Found* found) {
   __shared__ struct {
     unsigned long long hash;

@@ -22,9 +22,10 @@ struct DeviceCsr {
 DeviceCsr upload(const exec::Cuda& space, const CsrView& a, bool values);
 
 struct CsrFacts {
-  bool valid = true;       // offsets and columns are as krilu/matrix.hpp says; if not, the rest is not to be read
-  Symmetry symmetry;       // without its `largest`
-  DiagonalFacts diagonal;  // missing, zero, first_bad, negative, least_dominance; without values what is not stored
+  bool valid = true;  // offsets and columns are as krilu/matrix.hpp says; if not, the rest is not to be read
+  Symmetry symmetry;  // without its `largest`
+  DiagonalFacts
+      diagonal;  // missing, zero, first_bad, negative, least_dominance; without values only what is not stored
   Index first_not_finite = -1;     // the first row with NaN or infinity
   std::uint64_t pattern_hash = 0;  // sparse::pattern_hash
 };

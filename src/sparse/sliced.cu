@@ -60,7 +60,7 @@ __device__ void sort_row(Index* column, Offset* source, Index n) {
   }
 }
 
-/// A row of up to `few` entries, sorted in registers: each goes where as many are before it.
+/// A row of up to `few` entries, sorted in registers: an entry's place is the number of smaller ones in its triangle.
 constexpr int few = 8;
 __device__ void permute_few(const CsrView& a, Index i, Index p, const Index* place, const Permuted& out) {
   const Offset begin = a.offsets[i], l = out.lower_start[p], u = out.upper_start[p];
@@ -70,22 +70,23 @@ __device__ void permute_few(const CsrView& a, Index i, Index p, const Index* pla
   for (int e = 0; e < few; ++e) q[e] = e < count ? at_place(place, a.columns[begin + e]) : p;
 #pragma unroll
   for (int e = 0; e < few; ++e) {
-    Index below = 0, between = 0;
+    Index smaller = 0, smaller_above = 0;
 #pragma unroll
     for (int other = 0; other < few; ++other) {
-      below += q[other] < q[e];
-      between += q[other] > p && q[other] < q[e];
+      smaller += q[other] < q[e];
+      smaller_above += q[other] > p && q[other] < q[e];
     }
     if (q[e] < p) {
-      out.lower_column[l + below] = q[e];
-      out.lower_source[l + below] = begin + e;
+      out.lower_column[l + smaller] = q[e];
+      out.lower_source[l + smaller] = begin + e;
     } else if (q[e] > p) {
-      out.upper_column[u + between] = q[e];
-      out.upper_source[u + between] = begin + e;
+      out.upper_column[u + smaller_above] = q[e];
+      out.upper_source[u + smaller_above] = begin + e;
     }
   }
 }
 
+/// sorted: rows that are longer than few are to be, too.
 __global__ void permute(CsrView a, const Index* row, const Index* place, Permuted out, bool sorted) {
   const Index p = Index(blockIdx.x * blockDim.x + threadIdx.x);
   if (p >= a.rows) return;

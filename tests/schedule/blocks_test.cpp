@@ -63,7 +63,23 @@ TEST(LatticeBlocks, KnowTheLattice) {
   a.columns[1] = 2;
   EXPECT_FALSE(lattice_of(a));
   EXPECT_FALSE(lattice_of(CsrMatrix{}));
-  // That of A serves for the graph of A + A^T.
+  // It is the graph's, where A alone has one side of it.
+  CsrMatrix lower = generate("gen:poisson2d:31x17");
+  lower.columns.clear();
+  lower.values.clear();
+  const CsrMatrix whole = generate("gen:poisson2d:31x17");
+  for (Index i = 0; i < whole.rows; ++i) {
+    for (Offset k = whole.offsets[std::size_t(i)]; k < whole.offsets[std::size_t(i) + 1]; ++k)
+      if (whole.columns[std::size_t(k)] <= i) {
+        lower.columns.push_back(whole.columns[std::size_t(k)]);
+        lower.values.push_back(whole.values[std::size_t(k)]);
+      }
+    lower.offsets[std::size_t(i) + 1] = Offset(lower.columns.size());
+  }
+  const CsrMatrix both = sparse::adjacency(lower);
+  EXPECT_FALSE(lattice_of(lower));
+  EXPECT_GT(schedule::BlockBuilder<exec::Host>(exec::Host(1), lower, both).build().box[0], 0);
+  // Given, it is not looked for again.
   const CsrMatrix plane = generate("gen:convdiff2d:31x17"), graph = sparse::adjacency(plane);
   schedule::BlockBuilder<exec::Host> builder(exec::Host(1), plane, graph);
   const auto own = builder.build(), given = builder.build(lattice_of(plane));

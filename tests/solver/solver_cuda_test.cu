@@ -407,6 +407,9 @@ TEST(GpuSolver, AutoKnowsWhereSweepsCannotPay) {
   EXPECT_FALSE(explained(o));
   EXPECT_EQ(answer(numbered_anyhow, b, o, "cuda").r.precond, "dilu");
   o.ordering = "auto";
+  o.shift = 0.1;  // of factors
+  EXPECT_EQ(answer(numbered_anyhow, b, o, "cuda").r.precond, "dilu");
+  o.shift = 0;
   o.precond = "dilu";
   EXPECT_EQ(answer(numbered_anyhow, b, o, "cuda").r.precond, "dilu");
 }
