@@ -21,6 +21,10 @@ std::string kind_of(const std::string& name);
 void require_known(const std::string& name);
 Sweeps sweeps_of(const std::string& name);
 inline bool is_triangular(const std::string& name) { return sweeps_of(name) == Sweeps::over_a; }
+/// Whether it factors a scaled or reordered A as well (rearranged.hpp). Not ic0, whose A has to stay symmetric.
+inline bool can_be_rearranged(const std::string& name) {
+  return name == "ilu0" || sweeps_of(name) == Sweeps::of_its_own;
+}
 
 template <class Space, class T>
 std::unique_ptr<Preconditioner<Space, T>> make(const std::string& name, const Context<Space>& context,

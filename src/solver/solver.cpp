@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public Solver: checks what it is given, chooses what was left to `auto`, and reports what it did.
+// The public Solver: checks what it is given, has chosen what was left to `auto` (solver_auto.cpp), and reports what it
+// did.
 #include "krilu/solver.hpp"
 
 #include <fmt/format.h>
@@ -31,10 +32,6 @@ std::vector<std::string> known_preconditioners() {
   return names;
 }
 
-bool has_factors_of_its_own(const std::string& precond) {
-  return precond == "ilu0" || precond::sweeps_of(precond) == precond::Sweeps::of_its_own;
-}
-
 /// scaling and lu: on the host, in double.
 void require_scaling(const Options& o) {
   precond::require_scaling_name(o.scaling);
@@ -44,7 +41,7 @@ void require_scaling(const Options& o) {
   if (o.device.starts_with("cuda")) throw Error(what + " is the host's: take --device host");
   if (o.solver == "gmres-ir" || (o.precision != "auto" && o.precision != "fp64"))
     throw Error(what + " is for double precision: leave out --precision, and --solver gmres-ir");
-  if (scaled && o.precond != "lu" && !has_factors_of_its_own(o.precond))
+  if (scaled && o.precond != "lu" && !precond::can_be_rearranged(o.precond))
     throw Error(
         fmt::format("scaling {} changes what ilu0, iluk, ilut, block-ilu and ras factor: name one of them as the "
                     "preconditioner",
@@ -130,26 +127,6 @@ Solver::~Solver() = default;
 Solver::Solver(Solver&&) noexcept = default;
 Solver& Solver::operator=(Solver&&) noexcept = default;
 
-/// `auto` takes the first GPU where there is one, unless something was asked for that only the host has.
-void Solver::Body::choose_device() {
-  const std::string& d = options.device;
-  on_gpu = d.starts_with("cuda");
-  if (d == "auto" && !solver::wants_host(options) && solver::cuda_devices() > 0) on_gpu = true;
-  if (d == "auto" && !on_gpu && options.triangular == "tiled")
-    throw Error("triangular tiled is for GPUs, and this machine has none: take level-set or sync-free");
-  if (on_gpu) {
-    try {
-      engine = solver::make_cuda_engine(options, d == "auto" ? 0 : solver::gpu_number(d), team);
-    } catch (const Error& e) {
-      if (d != "auto" || options.triangular == "tiled") throw;
-      on_gpu = false;
-      device_note = fmt::format("device auto: the host, since the GPU cannot be used ({})", e.what());
-    }
-  }
-  if (!on_gpu)
-    engine = d == "emulated" ? solver::make_emulated_engine(options, team) : solver::make_host_engine(options, team);
-}
-
 /// What holds for the rows of all ranks, the same on each.
 solver::Facts Solver::Body::in_all(const CsrView& a, solver::Facts facts) {
   sparse::DiagonalFacts& d = facts.diagonal;
@@ -178,162 +155,6 @@ solver::Facts Solver::Body::in_all(const CsrView& a, solver::Facts facts) {
   d.negative = counted(of[negative]);
   facts.symmetry.values = of[unlike] == 0;
   return facts;
-}
-
-/// On a GPU sweeps can cost so much beside products that they do not pay, few as the iterations become. How many DILU
-/// saves is not known beforehand: two thirds to seven tenths, on the systems tried.
-constexpr double worth = 3.0;         // times that an iteration may take as long as Jacobi's
-constexpr Index few_launches = 6;     // of an application: a lattice's, where sweeps cost little more than products
-constexpr double bytes_a_ms = 3.5e9;  // that an H200 moves, as the other times here are one's
-
-/// Milliseconds of what BiCGStab does with its vectors for each product: half of an iteration.
-static double vectors_of(Index rows) {
-  constexpr double words = 19;  // that an iteration moves a row
-  return words / 2 * sizeof(double) * rows / bytes_a_ms + 0.01;
-}
-
-/// Known without building anything: on no lattice, blocks of more neighbours than a chain's have six colours or more as
-/// a rule, and where there are few rows, their launches alone take too long.
-bool Solver::Body::sweeps_cannot_pay(Offset nonzeros) const {
-  constexpr double launch = 0.0032, launches = 11;  // of six colours; ms
-  if (nonzeros < 4.0 * rows) return false;
-  const double product = (12.0 * nonzeros + 24.0 * rows) / bytes_a_ms + 0.002;
-  const double others = product + vectors_of(rows);
-  return launch * launches > (worth - 1) * others && !engine->on_lattice();
-}
-
-/// Both are timed.
-bool Solver::Body::prefers_jacobi() {
-  const Costs c = engine->costs();
-  if (c.product <= 0 || c.application <= 0) return false;
-  const double vectors = vectors_of(rows), ratio = (c.product + c.application + vectors) / (c.product + vectors);
-  explanation.push_back(
-      fmt::format("an iteration with {} takes {:.1f} times as long as one with jacobi ({:.3f} ms for its "
-                  "sweeps, {:.3f} for a product)",
-                  plan.precond, ratio, c.application, c.product));
-  return ratio > worth;
-}
-
-/// Settles what was left to `auto`. Symmetric with a diagonal of one sign: CG with DIC. Otherwise BiCGStab with DILU.
-/// Either with Jacobi where a GPU's sweeps cannot pay.
-/// Zeros on the diagonal leave no incomplete factorisation here: GMRES without a preconditioner.
-void Solver::Body::choose(const solver::Facts& facts, Offset nonzeros) {
-  const sparse::DiagonalFacts& diagonal = facts.diagonal;
-  const bool full = diagonal.missing == 0 && diagonal.zero == 0;
-  const bool symmetric = facts.symmetry.values && facts.one_sign && full;
-  const std::string first_bad =
-      diagonal.first_bad < 0 ? std::string("one of another rank") : fmt::format("row {}", diagonal.first_bad + 1);
-  plan = {};
-  plan.rows_in_all = rows_in_all;
-  plan.method = options.solver;
-  plan.precond = options.precond;
-  plan.ordering = options.ordering;
-  const bool refinement = plan.method == "gmres-ir";
-  if (refinement) plan.method = "gmres";
-  plan.precision = precision_by_name(options.precision != "auto" ? options.precision : refinement ? "fp32" : "fp64");
-  const auto chose = [&](const char* what, std::string& name, const char* value, const std::string& why) {
-    name = value;
-    explanation.push_back(fmt::format("{} {}: {}", what, value, why));
-  };
-  const bool openfoam = options.norm == Norm::openfoam;
-  if (plan.method == "auto") {
-    const bool asymmetric_precond = plan.precond == "dilu" || plan.precond == "ilu0" ||
-                                    precond::sweeps_of(plan.precond) == precond::Sweeps::of_its_own;
-    if (plan.precond == "lu")
-      chose("solver", plan.method, "gmres", "a few steps of it refine the direct solution");
-    else if (symmetric && !asymmetric_precond)
-      chose("solver", plan.method, "cg", "the matrix is symmetric with a diagonal of one sign");
-    else if (full || openfoam)
-      chose("solver", plan.method, "bicgstab",
-            symmetric ? "the preconditioner asked for is not a symmetric one" : "the matrix is not symmetric definite");
-    else
-      chose("solver", plan.method, "gmres",
-            fmt::format("{} rows have no diagonal entry or a zero one, where GMRES is the safest",
-                        diagonal.missing + diagonal.zero));
-  }
-  const bool mixed = plan.precision.arithmetic != Format::fp64;
-  plan.basis = plan.precision.arithmetic;
-  if (options.basis != "auto") {
-    const Format basis = format_by_name(options.basis);
-    if (plan.method == "gmres" && mixed && basis != Format::fp64)
-      plan.basis = basis;
-    else if (plan.method == "gmres" || mixed || basis != Format::fp64)
-      notes.push_back(fmt::format("basis {}: not used, since {}", options.basis,
-                                  plan.method == "fgmres"  ? "fgmres keeps its bases in fp64"
-                                  : plan.method != "gmres" ? plan.method + " has none"
-                                  : mixed                  ? "the inner solves are computed in fp32"
-                                                           : "all is computed in fp64"));
-  }
-  plan.restart = options.restart;
-  if (!mixed) {
-    if (refinement) {
-      plan.restart = std::max(options.restart, options.inner_iterations > 0 ? options.inner_iterations : 100);
-      notes.push_back(fmt::format("gmres-ir in fp64 is GMRES({}): there is nothing to refine", plan.restart));
-    } else if (options.inner_iterations > 0 || options.outer_iterations > 0 || options.inner_tolerance > 0) {
-      notes.push_back("inner-iters, outer-iters and inner-rtol: not used, since all is computed in fp64");
-    }
-  } else if (plan.method == "fgmres" && (options.inner_iterations > 0 || options.inner_tolerance > 0)) {
-    notes.push_back("inner-iters and inner-rtol: not used, since fgmres has no inner solves");
-  }
-  if (plan.precond == "auto") {
-    if (!full && options.shift == 0) {
-      chose("preconditioner", plan.precond, "none",
-            fmt::format("{} rows have no diagonal entry or a zero one, the first is {}; --shift would allow dilu",
-                        diagonal.missing + diagonal.zero, first_bad));
-      notes.push_back(
-          fmt::format("precond auto: no preconditioner, since the diagonal has zeros (first in {})", first_bad));
-    } else if (may_weigh() && options.triangular == "auto" && plan.precision.arithmetic == Format::fp64 &&
-               facts.symmetry.pattern && sweeps_cannot_pay(nonzeros)) {
-      chose("preconditioner", plan.precond, "jacobi",
-            "in so small a system, which is no lattice, sweeps on a GPU take longer than the iterations they save");
-    } else if (plan.method == "cg") {
-      chose("preconditioner", plan.precond, "dic", "the symmetric partner of dilu");
-    } else {
-      chose("preconditioner", plan.precond, "dilu", "as good as ilu0 on flow problems, and cheaper to form");
-    }
-  }
-  if (plan.method == "fgmres" && plan.precision.arithmetic != Format::fp64 &&
-      (plan.precond == "none" || plan.precond == "jacobi")) {
-    notes.push_back(
-        fmt::format("precision {}: not used, since fgmres rounds its preconditioner alone, and {} has no factors",
-                    to_string(plan.precision), plan.precond));
-    plan.precision = {};
-  }
-  plan.triangular = precond::is_triangular(plan.precond);
-  if (!on_gpu && plan.precond != "lu" && has_factors_of_its_own(plan.precond)) {
-    plan.form.scaling = options.scaling;
-    const bool whole =
-        plan.precond == "ilu0" ? options.scaling != "none" : precond::parse_spec(plan.precond).parts == 1;
-    if (whole && options.ordering != "auto" && plan.precision.arithmetic == Format::fp64)
-      plan.form.ordering = options.ordering;
-    if (plan.rearranged()) plan.triangular = false;
-  }
-  if (plan.ordering == "auto") {
-    if (!on_gpu)
-      chose("ordering", plan.ordering, "natural", "the host works fastest on it");
-    else if (plan.triangular)
-      chose("ordering", plan.ordering, "block-multicolour", "few levels, at nearly natural order's convergence");
-    else
-      chose("ordering", plan.ordering, "natural", "nothing here depends on it");
-  } else if (on_gpu && !plan.triangular && plan.ordering != "natural") {
-    notes.push_back(
-        fmt::format("ordering {}: not used, since {} has no sweeps that depend on it", plan.ordering, plan.precond));
-    plan.ordering = "natural";
-  }
-}
-
-/// What auto chose becomes the first rung where nothing else was named.
-void Solver::Body::put_up_ladder(const CsrView& a, const solver::Facts& facts) {
-  ladder.reset();
-  if (!solver::Ladder::serves(options) || a.rows == 0 || ranks()) return;
-  std::vector<Index> missing;
-  for (Index i = 0; i < a.rows && Index(missing.size()) < facts.diagonal.missing; ++i)
-    if (!std::binary_search(a.columns + a.offsets[i], a.columns + a.offsets[i + 1], i)) missing.push_back(i);
-  Options first = options;
-  first.solver = plan.method;
-  first.precond = plan.precond;
-  ladder = std::make_unique<solver::Ladder>(options, first, on_gpu, facts, a.rows, std::move(missing));
-  engine->set_patience(ladder->patience());
 }
 
 void Solver::analyse(const CsrView& a) { body_->analyse({a}); }
@@ -439,7 +260,7 @@ void Solver::Body::factor_first(const Given& given) {
       analysed = true;
     }
   }
-  if (may_weigh() && precond::is_triangular(plan.precond) && !weighed && engine->launches() > few_launches) {
+  if (must_weigh()) {
     weighed = true;
     if (prefers_jacobi()) {
       explanation.push_back("preconditioner jacobi: its iterations are cheap enough to be more");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a Solver holds, and the steps that are the same wherever the caller's arrays stand: solver.cpp has them, and the
-// calls with arrays in host memory; solver_there.cpp those with arrays on the GPU.
+// calls with arrays in host memory; solver_there.cpp those with arrays on the GPU; solver_auto.cpp what `auto` takes.
 #pragma once
 
 #include <cstdint>
@@ -79,6 +79,7 @@ struct Solver::Body {
     return on_gpu && !ranks() && options.precond == "auto" && options.ordering == "auto" && options.shift == 0;
   }
   bool sweeps_cannot_pay(Offset nonzeros) const;
+  bool must_weigh() const;
   bool prefers_jacobi();
   Result solve(const Sides& sides, Monitor* monitor);
   Result run(const Sides& sides, bool from_zero, Monitor& monitor);
