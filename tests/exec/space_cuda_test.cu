@@ -154,6 +154,7 @@ TEST(CudaSpace, LoopsAndBranchesNestWithoutTheHost) {
 }
 
 TEST(CudaSpace, CopiesArriveWholeWhateverTheirSize) {
+  KRILU_REQUIRE_GPU();
   // Round each size from which on a copy goes another way, and each number of pieces that threads have to share.
   constexpr std::size_t page = 4096, mebibyte = std::size_t(1) << 20;
   std::vector<std::size_t> sizes{0, 1, page / 8, page / 8 + 1, mebibyte / 8 - 1, mebibyte / 8, mebibyte / 8 + 1};
