@@ -82,7 +82,7 @@ class Stages {
   bool agree(sparse::Scales& scales, std::size_t rows) const;
   /// Makes what a level computes with, and lets go of what it does not need.
   void prepare(std::size_t number);
-  krylov::Method<Space, double>& method_in_double();
+  krylov::Method<Space, double>& method_in_double(bool flexible);
 
   Space ex_, member_;
   Ranks* ranks_;
@@ -111,6 +111,7 @@ class Stages {
   std::unique_ptr<krylov::Method<Space, float>> low_;
   Format low_basis_ = Format::fp32;
   std::unique_ptr<krylov::Method<Space, double>> high_;
+  bool flexible_ = false;  // whether high_ is FGMRES where GMRES was asked for
   std::unique_ptr<krylov::Stage<Space, double>> stage_;
 };
 
@@ -155,9 +156,13 @@ auto Stages<Space, System>::ladder() const -> std::vector<Level> {
     all.push_back({f32, f32, f32, inner, goes});
   }
   const int unlimited = std::numeric_limits<int>::max();
-  if (has_factors())
-    all.push_back(
-        {Format::fp64, Format::fp64, plan_.method == "fgmres" ? asked : Format::fp32, gmres ? unlimited : many, goes});
+  if (has_factors()) {
+    const int cycle = std::max(options_.restart, inner);
+    if (plan_.method == "fgmres")
+      all.push_back({Format::fp64, Format::fp64, asked, many, goes});
+    else
+      all.push_back({Format::fp64, Format::fp64, Format::fp32, gmres ? cycle : many, goes});
+  }
   all.push_back({Format::fp64, Format::fp64, Format::fp64, unlimited, unlimited});
   return all;
 }
@@ -179,7 +184,7 @@ krylov::StagePolicy Stages<Space, System>::policy_of(const Level& l) const {
   p.most_inner = l.inner;
   p.most_goes = l.goes;
   p.refines = l.factors != Format::fp64;
-  p.keeps = is_gmres();
+  p.keeps = is_gmres() && l.matrix != Format::fp64;
   if (l.matrix == Format::fp64) return p;
   // The least reduction that a first go is asked for, and what may be asked of later ones: some digits short of the
   // format's own, which the condition of A takes.
@@ -282,8 +287,12 @@ void Stages<Space, System>::prepare(std::size_t number) {
 }
 
 template <class Space, class System>
-krylov::Method<Space, double>& Stages<Space, System>::method_in_double() {
-  if (!high_) high_ = make_method<Space, double>(member_, plan_.method, rows_, basis_vectors());
+krylov::Method<Space, double>& Stages<Space, System>::method_in_double(bool flexible) {
+  if (!high_ || flexible_ != flexible) {
+    high_.reset();
+    high_ = make_method<Space, double>(member_, flexible ? "fgmres" : plan_.method, rows_, basis_vectors());
+    flexible_ = flexible;
+  }
   return *high_;
 }
 
@@ -312,7 +321,10 @@ krylov::Stage<Space, double>* Stages<Space, System>::next() {
                                                               std::size_t(rows_), *rounded_, r.row, r.column, unit_);
       M = in_single_.get();
     }
-    stage_ = std::make_unique<krylov::Direct<Space, double>>(member_, policy_of(level), method_in_double(), *A_, *M);
+    // To a double GMRES rounding in M is a preconditioner that changes from step to step: x made of M (V y) would be off
+    // by |M^-1| times it, x made of what M gave is not.
+    stage_ = std::make_unique<krylov::Direct<Space, double>>(member_, policy_of(level),
+                                                             method_in_double(is_gmres() && rounded_), *A_, *M);
   }
   return stage_.get();
 }
