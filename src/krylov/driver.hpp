@@ -261,7 +261,8 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   };
 
   Stage<Space, T>* stage = next();
-  int goes = 0;  // of this stage
+  int goes = 0;         // of this stage
+  bool looking = true;  // its first go ends early, to be looked at, and is no go then
   // The next stage, from the best x. False where there is none.
   const auto raise = [&](const std::string& why) {
     const std::string from = stage->policy().name;
@@ -271,6 +272,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
                         std::to_string(control.iteration) + " iterations: " + why);
     stage = higher;
     goes = 0;
+    looking = true;
     if (now.two > best || !std::isfinite(now.two)) {
       copy(x, best_);
       now = look(A, b, x, foam);
@@ -284,14 +286,16 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     const double before = now.two, asked = asked_of(policy, now.own, target);
     control.reason = Stop::none;
     control.target = T(asked);
+    const int most = looking ? std::min(policy.most_inner, policy.first_look) : policy.most_inner;
     control.max_iterations =
-        int(std::min<std::int64_t>(criterion.max_iterations, std::int64_t(control.iteration) + policy.most_inner));
+        int(std::min<std::int64_t>(criterion.max_iterations, std::int64_t(control.iteration) + most));
     const double asked_reduction = asked / now.own;
     stage->go(b.data(), x.data(), r_.data(), now.two, control);
     fetch(control.iteration, history);
     publish(&control.feed->iteration, control.iteration);
     publish(&control.feed->residual, history.back());
-    ++goes;
+    goes += !(looking && control.reason == Stop::limit && most < policy.most_inner);
+    looking = false;
     out.outer_iterations += policy.refines;
     now = look(A, b, x, foam);
     const bool finite = std::isfinite(now.two);

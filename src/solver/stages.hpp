@@ -186,6 +186,7 @@ krylov::StagePolicy Stages<Space, System>::policy_of(const Level& l) const {
   p.refines = l.factors != Format::fp64;
   p.keeps = is_gmres() && l.matrix != Format::fp64;
   if (l.matrix == Format::fp64) return p;
+  if (p.keeps) p.first_look = 50;  // a precision that fails is known early; what it has learnt stays
   // The least reduction that a first go is asked for, and what may be asked of later ones: some digits short of the
   // format's own, which the condition of A takes.
   const bool basis = is_gmres();
@@ -321,8 +322,8 @@ krylov::Stage<Space, double>* Stages<Space, System>::next() {
                                                               std::size_t(rows_), *rounded_, r.row, r.column, unit_);
       M = in_single_.get();
     }
-    // To a double GMRES rounding in M is a preconditioner that changes from step to step: x made of M (V y) would be off
-    // by |M^-1| times it, x made of what M gave is not.
+    // To a GMRES in double rounding in M is a preconditioner that changes from step to step: x made of M (V y) would be
+    // off by |M^-1| times it, x made of what M gave is not.
     stage_ = std::make_unique<krylov::Direct<Space, double>>(member_, policy_of(level),
                                                              method_in_double(is_gmres() && rounded_), *A_, *M);
   }
