@@ -688,6 +688,23 @@ TYPED_TEST(Stages, AreRaisedWhereTheirGoesWillNotDo) {
   EXPECT_TRUE(says(limited.out, "precision raised from low to high after 20 iterations: its iterations did not do"));
   EXPECT_EQ(limited.out.status, Status::converged);
   pair.expect_honest(limited, b, zero);
+  // A look on the way is none of the goes.
+  pair.policy.first_look = 2;
+  const auto looked_at = pair.run(b, zero, until(1e-10));
+  EXPECT_EQ(looked_at.out.outer_iterations, 6);
+  EXPECT_TRUE(says(looked_at.out, "precision raised from low to high after 22 iterations: its iterations did not do"));
+  pair.expect_honest(looked_at, b, zero);
+}
+
+TYPED_TEST(Stages, AWrongOneIsFoundOutAtTheFirstLook) {
+  const CsrMatrix a = model();
+  Pair<TypeParam> pair(a, times(a, -1), std::vector<float>(std::size_t(a.rows), 1));
+  const std::vector<double> b = random_values(pair.n, 40), zero(pair.n, 0.0);
+  pair.policy = {.name = "low", .most_inner = 40, .first_look = 3, .floor = 1e-6, .keeps = true, .refines = true};
+  const auto r = pair.run(b, zero, until(1e-10));
+  EXPECT_EQ(r.out.status, Status::converged);
+  EXPECT_TRUE(says(r.out, "precision raised from low to high after 3 iterations: the residual grew"));
+  pair.expect_honest(r, b, zero);
 }
 
 TYPED_TEST(Stages, ATargetOfZeroEnds) {

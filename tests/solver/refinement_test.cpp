@@ -763,6 +763,25 @@ TEST(Raising, LosesNothingThatDoubleSolves) {
   }
 }
 
+TEST(Raising, StopsAtFactorsInSinglePrecisionWhereTheyDo) {
+  // Condition above 1e8. GMRES in double is flexible with rounded factors, and takes no more iterations for them.
+  const CsrMatrix a = generate("gen:femflow2d:8x8");
+  const std::vector<double> b(std::size_t(a.rows), 1.0);
+  for (const std::string& device : devices) {
+    Options o = options("gmres", "ilu0", {"fp64", device}, 1e-11);
+    o.restart = 300;
+    SCOPED_TRACE(device);
+    const Solved in_double = solved(a, b, o);
+    ASSERT_STREQ(to_string(in_double.r.status), "converged");
+    o.solver = "gmres-ir";
+    o.precision = "fp32";
+    const Solved mixed = solved(a, b, o);
+    EXPECT_STREQ(to_string(mixed.r.status), "converged");
+    EXPECT_EQ(mixed.r.precision, "fp64 with its preconditioner in fp32");
+    EXPECT_LE(mixed.r.iterations, 50 + 1.1 * in_double.r.iterations) << "what failed was seen after 50";
+  }
+}
+
 TEST(Raising, IsNotDoneWithoutNeed) {
   const CsrMatrix a = generate("gen:poisson2d:20x20");
   const auto b = test::random_values(400, 17);
