@@ -41,8 +41,9 @@ struct Mesh {
 };
 
 /// Throws krilu::Error, naming face or cell, unless arrays have the lengths that belong together, both cells of a face
-/// exist and differ, and geometry is finite with positive volumes.
-void require_valid(const Mesh& mesh);
+/// exist and differ, and geometry is finite with positive volumes. Not `of_faces`: the geometry of faces, half a
+/// gigabyte at 10 million, is left to who reads it.
+void require_valid(const Mesh& mesh, bool of_faces = true);
 
 /// Reads an OpenFOAM mesh: `path` is a case, its constant/ or the polyMesh folder itself, with points, faces, owner,
 /// neighbour and boundary, each ASCII or binary, plain or gzip (NAME.gz). Cell and face numbers stay as they are in the

@@ -293,7 +293,7 @@ std::vector<Index> in_rows(Points points, const std::array<double, 3>& unit) {
 template <class Block>
 bool rows_are_nearer(const exec::Host& host, const Mesh& mesh, Index blocks, Block block,
                      const std::array<double, 3>& unit) {
-  constexpr size_t enough_cells = 1 << 15, fewest_blocks = 4;
+  constexpr size_t enough_cells = 1 << 15, enough_faces = 1 << 15, fewest_blocks = 4;
   constexpr double clearly = 0.4;
   const auto cells = size_t(mesh.cells), faces = size_t(mesh.faces());
   const size_t looked_at = std::min(size_t(blocks), fewest_blocks + enough_cells * size_t(blocks) / cells);
@@ -320,13 +320,13 @@ bool rows_are_nearer(const exec::Host& host, const Mesh& mesh, Index blocks, Blo
     double own = 0, rows = 0;
   };
   // Of large blocks a part of the faces, chosen by a hash: faces come in periods.
-  const size_t one_in = 1 + sample.size() / (4 * enough_cells), pieces = 64;
+  const size_t one_in = std::bit_ceil(1 + sample.size() * (faces / cells) / enough_faces), pieces = 64;
   std::vector<Sums> sums(pieces);
   for_each_task(host, pieces, [&](size_t piece) {
     const auto place = [&](Index c) { return *std::lower_bound(sample.begin(), sample.end(), Place{c, 0, 0, 0}); };
     for (size_t f = faces * piece / pieces; f < faces * (piece + 1) / pieces; ++f) {
+      if ((std::uint64_t(f) * 0x9e3779b97f4a7c15u >> 32 & (one_in - 1)) != 0) continue;
       if (!sampled[size_t(mesh.owner[f])] || !sampled[size_t(mesh.neighbour[f])]) continue;
-      if (one_in > 1 && (std::uint64_t(f) * 0x9e3779b97f4a7c15u >> 32) % one_in != 0) continue;
       const Place a = place(mesh.owner[f]), b = place(mesh.neighbour[f]);
       if (a.block != b.block) continue;
       sums[piece].own += std::abs(a.own - b.own);

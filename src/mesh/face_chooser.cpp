@@ -33,7 +33,7 @@ Index cells_that_fit(const Mesh& mesh, TileBytes bytes, std::size_t fast, Index 
 PlanData choose_plan(const exec::Host& host, const Mesh& mesh, const FaceLoopOptions& options, const FaceTuning& tuning,
                      std::span<const FaceStrategy> candidates, const Trials& trials) {
   const auto start = std::chrono::steady_clock::now();
-  require_valid(mesh);
+  require_valid(mesh, false);
   // To the others blocks are but an order of the cells.
   const bool in_tiles = options.strategy == "tiles" || options.strategy == "diagonal" || options.strategy == "auto";
   const Index most = in_tiles ? tuning.most_cells : FaceTuning{}.most_cells;

@@ -83,7 +83,7 @@ class Arrangement {
   void run(int orders) {
     if (tuning_.parcels) choose_slots();
     // By the tile of the lower cell: faces within tiles, and then those between them.
-    Buckets<Cells> at = in_buckets(
+    const Buckets<Cells> at = in_buckets(
         host_, faces_, 2 * tiles_,
         [&](Index f) {
           const auto [low, high] = std::minmax(a_[std::size_t(f)], b_[std::size_t(f)]);
@@ -135,21 +135,51 @@ class Arrangement {
   }
 
   // --- order 0: faces within tiles ------------------------------------------------------------------------------
-  /// Work space of one thread.
-  struct Work {
-    std::vector<Cells> spare;
-    std::vector<Index> count;
+  /// A face in the row of its lower cell: how far away the other cell is, the face, and whether it is turned, its lower
+  /// cell being the neighbour. Rows are sorted by this.
+  class InRow {
+   public:
+    InRow() = default;
+    explicit InRow(const Cells& f)
+        : word_(std::uint64_t(f.higher() - f.lower()) << 32 | std::uint64_t(f.face) << 1 | (f.owner > f.neighbour)) {}
+    Index step() const { return Index(word_ >> 32); }
+    Index face() const { return Index((word_ & 0xffffffffu) >> 1); }
+    bool turned() const { return word_ & 1; }
+    bool operator<(InRow o) const { return word_ < o.word_; }
+
+   private:
+    std::uint64_t word_;
   };
-  /// Faces of a tile into work.spare, in the order of key(face), which is below `keys`; those of one key keep their
-  /// sequence.
-  template <class Key>
-  static void scatter_by(std::span<const Cells> faces, Index keys, Work& work, Key key) {
-    work.count.assign(std::size_t(keys) + 1, 0);
-    Key again = key;  // which may count what it is asked
-    for (const Cells& f : faces) ++work.count[std::size_t(key(f)) + 1];
-    std::partial_sum(work.count.begin(), work.count.end(), work.count.begin());
-    work.spare.resize(faces.size());
-    for (const Cells& f : faces) work.spare[std::size_t(work.count[std::size_t(again(f))]++)] = f;
+  /// The rows of a tile's cells. Work space of one thread.
+  struct Rows {
+    std::vector<InRow> face;
+    std::vector<Index> end;  // of each cell's
+    std::span<const InRow> of(Index i) const {
+      const Index begin = i > 0 ? end[std::size_t(i) - 1] : 0;
+      return {face.data() + begin, face.data() + end[std::size_t(i)]};
+    }
+  };
+  void sort_rows(Index t, std::span<const Cells> faces, Rows& rows) const {
+    const Index first = first_of(t), cells = cells_of(t);
+    rows.end.assign(std::size_t(cells) + 1, 0);
+    for (const Cells& f : faces) ++rows.end[std::size_t(f.lower() - first) + 1];
+    std::partial_sum(rows.end.begin(), rows.end.end(), rows.end.begin());
+    rows.face.resize(faces.size());
+    for (const Cells& f : faces) rows.face[std::size_t(rows.end[std::size_t(f.lower() - first)]++)] = InRow(f);
+    constexpr Index few = 32;
+    for (Index i = 0, begin = 0; i < cells; begin = rows.end[std::size_t(i++)]) {
+      InRow *const from = rows.face.data() + begin, *const to = rows.face.data() + rows.end[std::size_t(i)];
+      if (to - from > few) {
+        std::sort(from, to);
+        continue;
+      }
+      for (InRow* k = from + 1; k < to; ++k) {
+        const InRow f = *k;
+        InRow* at = k;
+        for (; at > from && f < at[-1]; --at) *at = at[-1];
+        *at = f;
+      }
+    }
   }
   /// So many places for the sums of a cell's faces that all but a few sums have one, as far as memory goes.
   void choose_slots() {
@@ -175,116 +205,91 @@ class Arrangement {
     }
   }
 
-  /// By lower cell, then by higher.
-  void by_rows(Index t, std::span<Cells> faces, Work& work) const {
-    scatter_by(faces, cells_of(t), work, [first = first_of(t)](const Cells& f) { return f.lower() - first; });
-    constexpr std::size_t few = 32;
-    for (std::size_t begin = 0, end; begin < faces.size(); begin = end) {
-      for (end = begin; end < faces.size() && work.spare[end].lower() == work.spare[begin].lower(); ++end) {
-        std::size_t to = end;
-        for (; end - begin < few && to > begin && faces[to - 1].higher() > work.spare[end].higher(); --to)
-          faces[to] = faces[to - 1];
-        faces[to] = work.spare[end];
+  /// By lower cell, then by higher. What fits no bytes is left out. How many are not.
+  Index place_by_rows(Index t, const Rows& rows, Index at, std::vector<Index>& left_out) {
+    constexpr Index most = 255, farthest = 32767;
+    const Index begin = at;
+    bool any_turned = false;
+    for (Index i = 0; i < cells_of(t); ++i) {
+      const std::span<const InRow> row = rows.of(i);
+      const Index before = at;
+      for (std::size_t k = 0; k < row.size(); ++k) {
+        const InRow f = row[k];
+        if (k >= std::size_t(most) || f.step() > farthest) {
+          left_out.push_back(f.face());
+          continue;
+        }
+        any_turned |= f.turned();
+        plan_.face_order[std::size_t(at)] = f.face();
+        plan_.other[std::size_t(at++)] = std::uint16_t(2 * f.step() + f.turned());
       }
-      if (end - begin > few)
-        std::stable_sort(faces.begin() + Index(begin), faces.begin() + Index(end),
-                         [](const Cells& f, const Cells& g) { return f.higher() < g.higher(); });
+      plan_.count[std::size_t(first_of(t) + i)] = std::uint8_t(at - before);
     }
-  }
-
-  /// By lower cell, then by higher. What fits no bytes is left out.
-  void order_by_rows(Index t, std::span<Cells> faces, std::uint8_t* fits, Work& work) const {
-    by_rows(t, faces, work);
-    constexpr int most = 255;
-    constexpr Index farthest = 32767;
-    int in_row = 0;
-    for (std::size_t k = 0; k < faces.size(); ++k) {
-      in_row = k > 0 && faces[k].lower() == faces[k - 1].lower() ? in_row + 1 : 1;
-      fits[k] = in_row <= most && faces[k].higher() - faces[k].lower() <= farthest;
-    }
+    plan_.turned[std::size_t(t)] = any_turned;
+    return at - begin;
   }
 
   /// For 32 lower cells the first faces of all, then the second, and so on: the threads of a warp meet cells that stand
   /// side by side. What finds no place for its sums is left out.
-  void order_by_lanes(Index t, std::span<Cells> faces, std::uint8_t* fits, Work& work) {
-    by_rows(t, faces, work);
-    Index ranks = 0;  // most faces of a lower cell
-    for (std::size_t begin = 0, k = 0; k < faces.size(); ++k) {
-      if (faces[k].lower() != faces[begin].lower()) begin = k;
-      ranks = std::max(ranks, Index(k - begin) + 1);
+  Index place_by_lanes(Index t, const Rows& rows, Index at, std::vector<Index>& left_out) {
+    const Index begin = at;
+    for (Index i = 0; i < cells_of(t); i += lanes) {
+      const Index last = std::min(cells_of(t), i + lanes);
+      bool more = true;
+      for (std::size_t rank = 0; more; ++rank) {
+        more = false;
+        for (Index c = i; c < last; ++c) {
+          const std::span<const InRow> row = rows.of(c);
+          if (rank >= row.size()) continue;
+          more = true;
+          const Index lower = first_of(t) + c;
+          Index &own = sums_[std::size_t(lower)], &other = sums_[std::size_t(lower + row[rank].step())];
+          if (own < slots_ && other < slots_) {
+            ++own, ++other;
+            plan_.face_order[std::size_t(at++)] = row[rank].face();
+          } else {
+            left_out.push_back(row[rank].face());
+          }
+        }
+      }
     }
-    // Asked in the sequence of the faces.
-    const auto key = [ranks, first = first_of(t), last = Index(-1), rank = Index(0)](const Cells& f) mutable {
-      rank = f.lower() == last ? rank + 1 : 0;
-      last = f.lower();
-      return (last - first) / lanes * ranks + rank;
-    };
-    scatter_by(faces, (cells_of(t) / lanes + 1) * ranks, work, key);
-    std::copy(work.spare.begin(), work.spare.end(), faces.begin());
-    for (std::size_t k = 0; k < faces.size(); ++k) {
-      Index &o = sums_[std::size_t(faces[k].owner)], &q = sums_[std::size_t(faces[k].neighbour)];
-      fits[k] = o < slots_ && q < slots_;
-      if (fits[k]) ++o, ++q;
-    }
+    return at - begin;
   }
 
-  void inner_faces(Buckets<Cells>& at) {
-    const auto within = std::size_t(at.offsets[std::size_t(tiles_)]);
-    Buffer<std::uint8_t> fits(within);
-    Buffer<Index> kept(std::size_t(tiles_) + 1);  // faces of a tile that fit
-    kept[0] = 0;
-    const auto faces_of = [&](std::size_t t) {
-      return std::span<Cells>(at.item.data() + at.offsets[t], at.item.data() + at.offsets[t + 1]);
-    };
-    std::atomic<Index> next{0};
-    host_.parallel(host_.threads(), [&](int, int) {
-      Work work;
-      for (Index t; (t = next.fetch_add(1)) < tiles_;) {
-        const std::span<Cells> faces = faces_of(std::size_t(t));
-        std::uint8_t* const fit = fits.data() + at.offsets[std::size_t(t)];
-        if (tuning_.parcels)
-          order_by_lanes(t, faces, fit, work);
-        else
-          order_by_rows(t, faces, fit, work);
-        kept[std::size_t(t) + 1] = Index(std::count(fit, fit + faces.size(), 1));
-      }
-    });
-    std::partial_sum(kept.begin(), kept.end(), kept.begin());
-    const Index loose = kept[std::size_t(tiles_)];
-    plan_.view.loose = loose;
+  void inner_faces(const Buckets<Cells>& at) {
+    const auto tiles = std::size_t(tiles_), within = std::size_t(at.offsets[tiles]);
     plan_.face_order.resize(std::size_t(faces_));
-    plan_.tile_face = std::move(kept);
     if (!tuning_.parcels) {
       plan_.count.resize(std::size_t(plan_.view.cells));
-      plan_.turned.resize(std::size_t(tiles_));
-      plan_.other.resize(std::size_t(loose));
+      plan_.turned.resize(tiles);
+      plan_.other.resize(within);
     }
-    for_each_task(host_, std::size_t(tiles_), [&](std::size_t t) {
-      const std::span<Cells> faces = faces_of(t);
-      const std::uint8_t* const fit = fits.data() + at.offsets[t];
-      auto put = plan_.face_order.begin() + plan_.tile_face[t];
-      for (std::size_t k = 0; k < faces.size(); ++k)
-        if (fit[k]) *put++ = faces[k].face;
-      if (!tuning_.parcels) place_by_rows(Index(t), faces, fit);
+    plan_.tile_face.resize(tiles + 1);
+    plan_.tile_face[0] = 0;
+    std::vector<std::vector<Index>> left_out(tiles);
+    std::atomic<Index> next{0};
+    host_.parallel(host_.threads(), [&](int, int) {
+      Rows rows;
+      for (Index t; (t = next.fetch_add(1)) < tiles_;) {
+        const auto k = std::size_t(t);
+        const Index begin = at.offsets[k];
+        sort_rows(t, {at.item.data() + begin, at.item.data() + at.offsets[k + 1]}, rows);
+        plan_.tile_face[k + 1] =
+            tuning_.parcels ? place_by_lanes(t, rows, begin, left_out[k]) : place_by_rows(t, rows, begin, left_out[k]);
+      }
     });
-    // What does not fit stands with the faces between tiles, after them.
-    for (std::size_t k = 0; k < within; ++k)
-      if (!fits[k]) does_not_fit_.push_back(at.item[k].face);
-  }
-
-  void place_by_rows(Index t, std::span<const Cells> faces, const std::uint8_t* fits) {
-    std::uint8_t* const count = plan_.count.data() + first_of(t);
-    std::fill_n(count, std::size_t(cells_of(t)), std::uint8_t(0));
-    std::uint8_t any_turned = 0;
-    auto f = std::size_t(plan_.tile_face[std::size_t(t)]);
-    for (std::size_t k = 0; k < faces.size(); ++k) {
-      if (!fits[k]) continue;
-      const bool turned = faces[k].owner > faces[k].neighbour;
-      any_turned |= turned;
-      ++count[std::size_t(faces[k].lower() - first_of(t))];
-      plan_.other[f++] = std::uint16_t(2 * (faces[k].higher() - faces[k].lower()) + turned);
+    std::partial_sum(plan_.tile_face.begin(), plan_.tile_face.end(), plan_.tile_face.begin());
+    plan_.view.loose = plan_.tile_face[tiles];
+    // Where something was left out, what follows moves up. It stands with the faces between tiles, after them.
+    for (std::size_t t = 0; t < tiles; ++t) {
+      const Index from = at.offsets[t], to = plan_.tile_face[t], count = plan_.tile_face[t + 1] - to;
+      if (from != to) {
+        std::copy_n(plan_.face_order.begin() + from, count, plan_.face_order.begin() + to);
+        if (!tuning_.parcels) std::copy_n(plan_.other.begin() + from, count, plan_.other.begin() + to);
+      }
+      does_not_fit_.insert(does_not_fit_.end(), left_out[t].begin(), left_out[t].end());
     }
-    plan_.turned[std::size_t(t)] = any_turned;
+    if (!tuning_.parcels) plan_.other.resize(std::size_t(plan_.view.loose));
   }
 
   // --- order 1 and more: faces between tiles --------------------------------------------------------------------

@@ -83,11 +83,11 @@ std::size_t Mesh::bytes() const {
   return sum;
 }
 
-void require_valid(const Mesh& mesh) {
+void require_valid(const Mesh& mesh, bool of_faces) {
   require_lengths(mesh);
   const exec::Host host;
   const Index cells = mesh.cells;
-  const bool geometry = !mesh.volume.empty();
+  const bool geometry = !mesh.volume.empty(), look = geometry && of_faces;
   const auto is_cell = [cells](Index c) { return c >= 0 && c < cells; };
   const auto no_cell = [&](const char* face, Index f, const char* what, Index c) {
     return Error(fmt::format("{} {}: its {} is cell {}, but cells are numbered 0 to {}", face, f, what, c,
@@ -101,7 +101,7 @@ void require_valid(const Mesh& mesh) {
   const Index f = first_wrong(host, faces, [&](std::size_t i) {
     const Index o = mesh.owner[i], n = mesh.neighbour[i];
     return !is_cell(o) || !is_cell(n) || o == n ||
-           (geometry && !(is_finite(mesh.area[i]) && is_finite(mesh.face_centre[i])));
+           (look && !(is_finite(mesh.area[i]) && is_finite(mesh.face_centre[i])));
   });
   if (const auto i = std::size_t(f); i < faces) {
     const Index o = mesh.owner[i], n = mesh.neighbour[i];
@@ -115,7 +115,7 @@ void require_valid(const Mesh& mesh) {
   const std::size_t boundary = mesh.boundary.size();
   const Index b = first_wrong(host, boundary, [&](std::size_t i) {
     return !is_cell(mesh.boundary[i]) ||
-           (geometry && !(is_finite(mesh.boundary_area[i]) && is_finite(mesh.boundary_centre[i])));
+           (look && !(is_finite(mesh.boundary_area[i]) && is_finite(mesh.boundary_centre[i])));
   });
   if (const auto i = std::size_t(b); i < boundary) {
     if (!is_cell(mesh.boundary[i])) throw no_cell("boundary face", b, "owner", mesh.boundary[i]);
