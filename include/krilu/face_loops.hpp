@@ -20,7 +20,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <utility>
@@ -51,27 +50,6 @@ V* scratch(std::size_t n) {
   thread_local Buffer<V> memory;
   if (memory.size() < n) memory.resize(n);
   return memory.data();
-}
-
-/// a and b change places where the mask has all bits set, and stay where it has none. Without a branch, which a
-/// compiler would make of anything that says so.
-template <class V>
-void exchange(std::uint64_t mask, V& a, V& b) {
-  if constexpr (sizeof(V) % sizeof mask == 0) {
-    constexpr std::size_t words = sizeof(V) / sizeof mask;
-    std::uint64_t x[words], y[words];
-    std::memcpy(x, &a, sizeof(V));
-    std::memcpy(y, &b, sizeof(V));
-    for (std::size_t k = 0; k < words; ++k) {
-      const std::uint64_t change = (x[k] ^ y[k]) & mask;
-      x[k] ^= change;
-      y[k] ^= change;
-    }
-    std::memcpy(static_cast<void*>(&a), x, sizeof(V));
-    std::memcpy(static_cast<void*>(&b), y, sizeof(V));
-  } else {
-    if (mask) std::swap(a, b);
-  }
 }
 
 /// value += add, while other threads may do the same. The order of the additions is open.
@@ -190,15 +168,17 @@ class FaceLoops {
         [&](Index t) {
           const Index first = p.tile_cell[t];
           Index f = p.tile_face[t];
+          if (!p.count) {
+            for (; f < p.tile_face[t + 1]; ++f) {
+              const Index owner = first + p.within[f].owner, neighbour = first + p.within[f].neighbour;
+              face(Face{f, owner, neighbour}, State(read(owner)), State(read(neighbour)));
+            }
+            return;
+          }
           for (Index c = first; c < p.tile_cell[t + 1]; ++c) {
             const State own = read(c);
-            for (const Index end = f + p.count[c]; f < end; ++f) {
-              const Index other = c + p.other[f] / 2;
-              if (p.other[f] % 2 == 0)
-                face(Face{f, c, other}, own, State(read(other)));
-              else
-                face(Face{f, other, c}, State(read(other)), own);
-            }
+            for (const Index end = f + p.count[c]; f < end; ++f)
+              face(Face{f, c, c + p.step[f]}, own, State(read(c + p.step[f])));
           }
         },
         1);
@@ -435,9 +415,13 @@ class FaceLoops {
       for (Index k = p.touched[t]; k < p.touched[t + 1]; ++k) sum[p.touched_cell[k] - first] += shared_sum[k];
     if (p.row)
       for (Index k = p.row[t]; k < p.row[t + 1]; ++k) sum[p.row_cell[k] - first] += rest_sum[k];
-    const auto go = p.turned[t] ? faces_of_tile<true, State, Sum, Read, FaceFunction, CellFunction>
-                                : faces_of_tile<false, State, Sum, Read, FaceFunction, CellFunction>;
-    go(p.count, p.other + p.tile_face[t], p.tile_face[t], first, first + n, counted_from(first, sum), read, face, cell);
+    if (!p.count) {
+      faces_of_tile<State>(p.within, p.tile_face[t], p.tile_face[t + 1], first, sum, read, face);
+      for (Index i = 0; i < n; ++i) cell(first + i, State(read(first + i)), sum[i]);
+    } else {
+      rows_of_tile<State>(p.count, p.step, p.tile_face[t], first, first + n, counted_from(first, sum), read, face,
+                          cell);
+    }
   }
 
   /// Where element 0 would stand if `data` were element `first`: never read there.
@@ -446,36 +430,41 @@ class FaceLoops {
     return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(data) - std::size_t(first) * sizeof(T));
   }
 
-  /// The faces within a tile, by their lower cells: after its faces a cell's sum is complete. Apart from what surrounds
-  /// it, which would take the registers; and without a branch on which of the two cells owns a face, which a core could
-  /// not guess where meshes are renumbered. sum[c] is of cell c.
-  template <bool some_turned, class State, class Sum, class Read, class FaceFunction, class CellFunction>
+  // Both apart from what surrounds them, which would take the registers.
+
+  /// The faces within a tile.
+  template <class State, class Sum, class Read, class FaceFunction>
 #if defined(__GNUC__)
   [[gnu::noinline]]
 #endif
   static void
-  faces_of_tile(const std::uint8_t* count, const std::uint16_t* beyond, Index f, Index first, Index last, Sum* sum,
-                Read read, FaceFunction face, CellFunction cell) {
+  faces_of_tile(const FacePlan::Within* within, Index f, Index end, Index first, Sum* sum, Read read,
+                FaceFunction face) {
+    for (; f < end; ++f) {
+      const Index o = within[f].owner, q = within[f].neighbour;
+      const Both<Sum> both = face(Face{f, first + o, first + q}, State(read(first + o)), State(read(first + q)));
+      sum[o] += both.owner;
+      sum[q] += both.neighbour;
+    }
+  }
+
+  /// The same row by row, their owners being the lower cells: after its faces a cell's sum is complete. sum[c] is of
+  /// cell c.
+  template <class State, class Sum, class Read, class FaceFunction, class CellFunction>
+#if defined(__GNUC__)
+  [[gnu::noinline]]
+#endif
+  static void
+  rows_of_tile(const std::uint8_t* count, const std::uint16_t* step, Index f, Index first, Index last, Sum* sum,
+               Read read, FaceFunction face, CellFunction cell) {
     for (Index c = first; c < last; ++c) {
       const State own = read(c);
       Sum total{};
       for (const Index end = f + count[c]; f < end; ++f) {
-        const Index step = *beyond++, other = c + step / 2;
-        State owner = own, neighbour = read(other);
-        if constexpr (!some_turned) {
-          const Both<Sum> both = face(Face{f, c, other}, owner, neighbour);
-          total += both.owner;
-          sum[other] += both.neighbour;
-        } else {
-          const std::uint64_t turned = std::uint64_t{0} - std::uint64_t(step % 2);
-          Index cells[2] = {c, other};
-          if (turned) std::swap(cells[0], cells[1]);
-          detail::exchange(turned, owner, neighbour);
-          Both<Sum> both = face(Face{f, cells[0], cells[1]}, owner, neighbour);
-          detail::exchange(turned, both.owner, both.neighbour);
-          total += both.owner;
-          sum[other] += both.neighbour;
-        }
+        const Index other = c + step[f];
+        const Both<Sum> both = face(Face{f, c, other}, own, State(read(other)));
+        total += both.owner;
+        sum[other] += both.neighbour;
       }
       total += sum[c];
       cell(c, own, total);

@@ -59,12 +59,17 @@ struct FacePlan {
   // Tiles: tile t holds cells tile_cell[t] .. tile_cell[t+1]-1 and faces tile_face[t] .. tile_face[t+1]-1.
   Index tiles = 0, most_cells = 0;
   const Index *tile_cell = nullptr, *tile_face = nullptr;
-  // On the host a tile's faces stand by their lower cell, count[c] for cell c. other: the other cell, counted from
-  // that, times two, plus one where the lower cell is the face's neighbour; turned[t] says whether the tile has such
-  // faces. Once a cell's turn has come its sum is complete, so that what has to stay in cache is the distance between
-  // neighbours, not the tile.
-  const std::uint16_t* other = nullptr;
-  const std::uint8_t *count = nullptr, *turned = nullptr;
+  // On the host a tile's faces stand by their lower cells. Where that is every face's owner, count[c] of them have the
+  // lower cell c, and `step` says how far behind it the other stands: once a cell's turn has come its sum is complete,
+  // so that what has to stay in cache is the distance between neighbours, not the tile. Where cells were renumbered
+  // owners stand before and behind, which no core could guess: there each face has both cells, counted from the tile's
+  // first, and step and count are null.
+  const std::uint16_t* step = nullptr;
+  const std::uint8_t* count = nullptr;
+  struct Within {
+    std::uint16_t owner, neighbour;
+  };
+  const Within* within = nullptr;
 
   struct Cut {
     Index face;   // or ~face where the cell at work is the face's neighbour

@@ -38,8 +38,9 @@ struct PlanData {
   Buffer<Index> cell_order, face_order;
   Buffer<Index> owner, neighbour;
   Buffer<Index> tile_cell, tile_face;
-  Buffer<std::uint8_t> count, turned;
-  Buffer<std::uint16_t> other;
+  Buffer<std::uint8_t> count;
+  Buffer<FacePlan::Within> within;
+  Buffer<std::uint16_t> step;
   Buffer<Index> parcel_at;
   Buffer<FacePlan::Unit> parcel;
   Buffer<FacePlan::Slice> slice_of;
@@ -61,10 +62,10 @@ struct PlanData {
   template <class F>
   void each(F f) {
     f(owner, view.owner), f(neighbour, view.neighbour), f(tile_cell, view.tile_cell), f(tile_face, view.tile_face);
-    f(count, view.count), f(turned, view.turned), f(parcel_at, view.parcel_at), f(parcel, view.parcel);
+    f(count, view.count), f(within, view.within), f(parcel_at, view.parcel_at), f(parcel, view.parcel);
     f(slice_of, view.slice_of);
     f(near, view.near), f(straight, view.straight), f(far, view.far);
-    f(other, view.other), f(cut_of, view.cut_of), f(cut, view.cut);
+    f(step, view.step), f(cut_of, view.cut_of), f(cut, view.cut);
     f(cut_cell, view.cut_cell), f(pair_slot, view.pair_slot), f(slot_face, view.slot_face);
     f(pair_cells, view.pair_cells), f(touched, view.touched), f(touched_cell, view.touched_cell), f(row, view.row);
     f(row_cell, view.row_cell), f(row_entry, view.row_entry), f(long_row, view.long_row), f(entry, view.entry);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <functional>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -82,6 +84,7 @@ class Arrangement {
 
   void run(int orders) {
     if (tuning_.parcels) choose_slots();
+    turned_ = some_turned();
     // By the tile of the lower cell: faces within tiles, and then those between them.
     const Buckets<Cells> at = in_buckets(
         host_, faces_, 2 * tiles_,
@@ -118,6 +121,13 @@ class Arrangement {
   }
 
  private:
+  bool some_turned() const {
+    std::atomic<bool> found{false};
+    host_.for_each_range(std::size_t(faces_), [&](Index begin, Index end) {
+      if (!found && !std::equal(a_.begin() + begin, a_.begin() + end, b_.begin() + begin, std::less<>())) found = true;
+    });
+    return found;
+  }
   Index cells_of(Index t) const { return first_of(t + 1) - first_of(t); }
   Index first_of(Index t) const { return plan_.tile_cell[std::size_t(t)]; }
   /// The tile of a cell: tiles are nearly equal, so that the guess is hardly ever far off.
@@ -173,7 +183,7 @@ class Arrangement {
         std::sort(from, to);
         continue;
       }
-      for (InRow* k = from + 1; k < to; ++k) {
+      for (InRow* k = from; k < to; ++k) {
         const InRow f = *k;
         InRow* at = k;
         for (; at > from && f < at[-1]; --at) *at = at[-1];
@@ -207,25 +217,26 @@ class Arrangement {
 
   /// By lower cell, then by higher. What fits no bytes is left out. How many are not.
   Index place_by_rows(Index t, const Rows& rows, Index at, std::vector<Index>& left_out) {
-    constexpr Index most = 255, farthest = 32767;
+    constexpr Index most = std::numeric_limits<std::uint8_t>::max(),
+                    farthest = std::numeric_limits<std::uint16_t>::max();
     const Index begin = at;
-    bool any_turned = false;
     for (Index i = 0; i < cells_of(t); ++i) {
-      const std::span<const InRow> row = rows.of(i);
       const Index before = at;
-      for (std::size_t k = 0; k < row.size(); ++k) {
-        const InRow f = row[k];
-        if (k >= std::size_t(most) || f.step() > farthest) {
+      for (const InRow& f : rows.of(i)) {
+        if (turned_ ? i + f.step() > farthest : at - before == most || f.step() > farthest) {
           left_out.push_back(f.face());
           continue;
         }
-        any_turned |= f.turned();
         plan_.face_order[std::size_t(at)] = f.face();
-        plan_.other[std::size_t(at++)] = std::uint16_t(2 * f.step() + f.turned());
+        const auto own = std::uint16_t(i), other = std::uint16_t(i + f.step());
+        if (!turned_)
+          plan_.step[std::size_t(at)] = std::uint16_t(f.step());
+        else
+          plan_.within[std::size_t(at)] = f.turned() ? FacePlan::Within{other, own} : FacePlan::Within{own, other};
+        ++at;
       }
-      plan_.count[std::size_t(first_of(t) + i)] = std::uint8_t(at - before);
+      if (!turned_) plan_.count[std::size_t(first_of(t) + i)] = std::uint8_t(at - before);
     }
-    plan_.turned[std::size_t(t)] = any_turned;
     return at - begin;
   }
 
@@ -259,10 +270,10 @@ class Arrangement {
   void inner_faces(const Buckets<Cells>& at) {
     const auto tiles = std::size_t(tiles_), within = std::size_t(at.offsets[tiles]);
     plan_.face_order.resize(std::size_t(faces_));
-    if (!tuning_.parcels) {
+    if (!tuning_.parcels && turned_) plan_.within.resize(within);
+    if (!tuning_.parcels && !turned_) {
+      plan_.step.resize(within);
       plan_.count.resize(std::size_t(plan_.view.cells));
-      plan_.turned.resize(tiles);
-      plan_.other.resize(within);
     }
     plan_.tile_face.resize(tiles + 1);
     plan_.tile_face[0] = 0;
@@ -284,12 +295,17 @@ class Arrangement {
     for (std::size_t t = 0; t < tiles; ++t) {
       const Index from = at.offsets[t], to = plan_.tile_face[t], count = plan_.tile_face[t + 1] - to;
       if (from != to) {
-        std::copy_n(plan_.face_order.begin() + from, count, plan_.face_order.begin() + to);
-        if (!tuning_.parcels) std::copy_n(plan_.other.begin() + from, count, plan_.other.begin() + to);
+        const auto move_up = [&](auto& buffer) {
+          if (!buffer.empty()) std::copy_n(buffer.begin() + from, count, buffer.begin() + to);
+        };
+        move_up(plan_.face_order);
+        move_up(plan_.step);
+        move_up(plan_.within);
       }
       does_not_fit_.insert(does_not_fit_.end(), left_out[t].begin(), left_out[t].end());
     }
-    if (!tuning_.parcels) plan_.other.resize(std::size_t(plan_.view.loose));
+    if (!plan_.step.empty()) plan_.step.resize(std::size_t(plan_.view.loose));
+    if (!plan_.within.empty()) plan_.within.resize(std::size_t(plan_.view.loose));
   }
 
   // --- order 1 and more: faces between tiles --------------------------------------------------------------------
@@ -520,6 +536,7 @@ class Arrangement {
   Index faces_, tiles_ = 0, chosen_ = 0, loose_ = 0;  // chosen_: loose faces of chosen orders
   Buffer<Index> cut_from_;  // of each tile: the first loose face that has its lower cell there
   Buffer<Index> home_;      // of loose faces: their numbers, where they do not stand last
+  bool turned_ = false;     // whether some face's owner is its higher cell
   Index slots_ = 0;         // places of a cell for the sums of its faces
   Buffer<Index> sums_;      // of each cell: those that have a place
   struct Met {              // of a cell in the pair at work

@@ -263,20 +263,31 @@ class Checked {
     every_face_once();
   }
 
+  /// By lower cells; row by row where these are all owners, else with both cells.
   void within_by_rows(Index t) {
     Index f = p_.tile_face[t];
-    bool some_turned = false;
-    for (Index c = p_.tile_cell[t]; c < p_.tile_cell[t + 1]; ++c)
-      for (const Index end = f + p_.count[c]; f < end; ++f) {
-        const Index other = c + p_.other[f] / 2;
-        EXPECT_GT(other, c);
-        EXPECT_LT(other, p_.tile_cell[t + 1]);
-        const bool turned = p_.other[f] % 2 != 0;
-        some_turned |= turned;
-        adds_to_both(f, turned ? other : c, turned ? c : other);
-      }
-    EXPECT_EQ(p_.turned[t], some_turned ? 1 : 0) << "tile " << t;
-    EXPECT_EQ(f, p_.tile_face[t + 1]) << "tile " << t;
+    const Index first = p_.tile_cell[t], last = p_.tile_cell[t + 1], end = p_.tile_face[t + 1];
+    const bool in_rows = std::equal(owner_.begin(), owner_.end(), neighbour_.begin(), std::less<>());
+    ASSERT_EQ(p_.count != nullptr, in_rows);
+    if (in_rows) {
+      for (Index c = first; c < last; ++c)
+        for (const Index row_end = f + p_.count[c]; f < row_end; ++f) {
+          EXPECT_GT(p_.step[f], 0);
+          EXPECT_LT(c + p_.step[f], last);
+          adds_to_both(f, c, c + p_.step[f]);
+        }
+      EXPECT_EQ(f, end) << "tile " << t;
+      return;
+    }
+    std::pair<Index, Index> before{0, 0};
+    for (; f < end; ++f) {
+      const Index owner = p_.within[f].owner, neighbour = p_.within[f].neighbour;
+      const std::pair<Index, Index> cells = std::minmax(owner, neighbour);
+      EXPECT_LT(first + cells.second, last);
+      EXPECT_LE(before, cells);
+      before = cells;
+      adds_to_both(f, first + owner, first + neighbour);
+    }
   }
 
   /// Tile t's parcel: no place is written twice, and a cell's own are those that it adds up.
