@@ -81,8 +81,8 @@ class FaceLoops {
   template <class T>
   using Field = HostField<T>;
 
-  /// Analyses the mesh. Throws krilu::Error for an invalid mesh, for names and numbers that it does not know, and where
-  /// blocks by bisection are asked for and the mesh has no geometry.
+  /// Analyses the mesh. Throws krilu::Error for an invalid mesh (the geometry of faces is not looked at), for names and
+  /// numbers that it does not know, and where blocks by bisection are asked for and the mesh has no geometry.
   explicit FaceLoops(const Mesh& mesh, const FaceLoopOptions& options = {});
 
   Index cells() const { return plan_.cells; }

@@ -294,8 +294,9 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     fetch(control.iteration, history);
     publish(&control.feed->iteration, control.iteration);
     publish(&control.feed->residual, history.back());
-    goes += !(looking && control.reason == Stop::limit && most < policy.most_inner);
+    const bool on_the_way = looking && control.reason == Stop::limit && most < policy.most_inner;
     looking = false;
+    goes += !on_the_way;
     out.outer_iterations += policy.refines;
     now = look(A, b, x, foam);
     const bool finite = std::isfinite(now.two);
@@ -333,6 +334,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
       else if (goes >= policy.most_goes || (limits && !policy.keeps && gain > no_gain) ||
                (!limits && goes + left > policy.most_goes + 0.5))
         why = limits ? "its iterations did not do" : "at this rate its refinements will not do";
+      if (why.empty()) out.outer_iterations -= on_the_way;
       if (!why.empty() && !raise(why)) finish(limits ? Status::max_iterations : Status::stagnated);
       if (why.empty() && !limits) adapt(policy, asked_reduction, gain);
     } else if (control.reason == Stop::target) {

@@ -35,8 +35,8 @@ namespace {
 /// Tiles as large as the second-level cache holds, but enough of them for many threads. Not by how many there are:
 /// results would depend on it.
 mesh::FaceTuning host_tuning(const Mesh& mesh) {
-  constexpr Index least = 4096, most = 131072, enough = 64;
-  constexpr mesh::TileBytes bytes{.cell = 16, .face = 10};  // state and sum; coefficient and place
+  constexpr Index least = 4096, most = 65536, enough = 64;  // more cells than 16 bits count would be left over
+  constexpr mesh::TileBytes bytes{.cell = 16, .face = 10};  // state and sum; coefficient and its cells
   mesh::FaceTuning tuning{};
   tuning.block_cells = std::clamp(mesh.cells / enough, least,
                                   mesh::cells_that_fit(mesh, bytes, exec::second_level_cache(), least, most));

@@ -21,7 +21,7 @@ namespace krilu::mesh {
 struct FaceTuning {
   Index most_cells = 1 << 24;  // a tile may not have more
   Index block_cells;           // most cells in a tile
-  bool parcels;                // for a GPU; else counts of each cell
+  bool parcels;                // for a GPU; else faces in a sequence for one core
   Index places = 6144;         // of a parcel's tile for its faces' sums, at most; what finds none is left over
   double crowded = 0.005;      // of the sums: for so few there are no more slots
   int orders = 16;             // most diagonals beside the main one

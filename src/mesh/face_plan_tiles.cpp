@@ -100,7 +100,7 @@ class Arrangement {
     outer_faces(at, orders);
     loose_ = faces_ - plan_.view.loose;
     if (tuning_.parcels && plan_.view.strategy == FaceStrategy::tiles) bring_home();
-    // A host finds the cells of faces within tiles by their rows; on a GPU loops over faces are flat.
+    // A host has the cells of faces within tiles in 16 bits; on a GPU loops over faces are flat.
     const Index listed = plan_.view.listed = tuning_.parcels ? 0 : plan_.view.loose;
     plan_.owner.resize(std::size_t(faces_ - listed));
     plan_.neighbour.resize(plan_.owner.size());

@@ -157,7 +157,7 @@ auto Stages<Space, System>::ladder() const -> std::vector<Level> {
   }
   const int unlimited = std::numeric_limits<int>::max();
   if (has_factors()) {
-    const int cycle = std::max(options_.restart, inner);
+    const int cycle = is_refinement() ? std::max(options_.restart, inner) : options_.restart;
     if (plan_.method == "fgmres")
       all.push_back({Format::fp64, Format::fp64, asked, many, goes});
     else
@@ -184,9 +184,11 @@ krylov::StagePolicy Stages<Space, System>::policy_of(const Level& l) const {
   p.most_inner = l.inner;
   p.most_goes = l.goes;
   p.refines = l.factors != Format::fp64;
+  // In double each cycle is a go of its own: one that gains little leaves the rest to factors that are not rounded.
   p.keeps = is_gmres() && l.matrix != Format::fp64;
   if (l.matrix == Format::fp64) return p;
-  if (p.keeps) p.first_look = 50;  // a precision that fails is known early; what it has learnt stays
+  constexpr int early = 50;  // a precision that fails is known then; what it has learnt stays, if the basis has room
+  if (p.keeps && l.inner >= 2 * early) p.first_look = early;
   // The least reduction that a first go is asked for, and what may be asked of later ones: some digits short of the
   // format's own, which the condition of A takes.
   const bool basis = is_gmres();

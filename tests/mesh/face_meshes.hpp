@@ -73,6 +73,14 @@ inline Mesh star(Index cells, Index hub) {
   return graph(cells, faces, {hub, 0, hub, cells - 1, hub});
 }
 
+/// Cell 0 owns faces with all others, and none of these owns one with a cell before it.
+inline Mesh fan(Index cells) {
+  std::vector<std::pair<Index, Index>> faces;
+  for (Index c = 1; c < cells; ++c) faces.emplace_back(0, c);
+  for (Index c = 1; c + 1 < cells; ++c) faces.emplace_back(c, c + 1);
+  return graph(cells, faces, {0, cells - 1});
+}
+
 /// Random pairs of cells: no locality at all, now and then several faces between the same two cells.
 inline Mesh random_pairs(Index cells, std::size_t faces, std::uint64_t seed) {
   std::mt19937_64 engine(seed);
@@ -119,6 +127,7 @@ inline std::vector<NamedMesh> small_meshes() {
   all.push_back({"owners above by turns, faces shuffled",
                  faces_shuffled(turned(generate_mesh("mesh:tetrahedra:3x4x3:shuffled"), 2), 3)});
   all.push_back({"star", star(300, 150)});
+  all.push_back({"fan", fan(300)});
   all.push_back({"random pairs", random_pairs(150, 900, 5)});
   return all;
 }
