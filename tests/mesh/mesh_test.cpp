@@ -118,6 +118,19 @@ TEST(RequireValid, RefusesGeometryThatIsNotFiniteAndVolumesThatAreNotPositive) {
             "cell 1: its volume is inf, which must be finite and above 0");
 }
 
+TEST(RequireValid, LooksAtTheGeometryOfFacesOnlyWhereAskedTo) {
+  Mesh m = generate_mesh("mesh:box:2x2x1");
+  m.area[2].y = m.face_centre[0].z = m.boundary_area[3].x = m.boundary_centre[0].x = nan;
+  EXPECT_THROW(require_valid(m), Error);
+  EXPECT_NO_THROW(require_valid(m, false));
+  for (const auto& spoil : {+[](Mesh& w) { w.centre[3].x = nan; }, +[](Mesh& w) { w.volume[1] = 0; },
+                            +[](Mesh& w) { w.owner[1] = -1; }, +[](Mesh& w) { w.boundary[15] = 4; }}) {
+    Mesh wrong = m;
+    spoil(wrong);
+    EXPECT_THROW(require_valid(wrong, false), Error);
+  }
+}
+
 TEST(RequireValid, NamesTheFirstFaultForAnyNumberOfThreads) {
   Mesh m = generate_mesh("mesh:box:30x30x30");
   for (std::size_t f : {9000, 30000, 70000}) m.owner[f] = -7;
