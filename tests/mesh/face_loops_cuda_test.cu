@@ -68,6 +68,12 @@ std::vector<double> stepped_plainly(const Mesh& m, Fields d, int times) {
   return d.x;
 }
 
+/// More of a cell than tiles stage.
+struct LargeState {
+  double x;
+  Vector3 gradient, centre;
+};
+
 /// Sums over faces of fields that the loops' own order fills: states of 56 bytes, which tiles do not stage.
 std::vector<double> sums_of_large_states(const CudaFaceLoops& loops, const Fields& d) {
   auto x = loops.cell_field(d.x);
@@ -75,14 +81,14 @@ std::vector<double> sums_of_large_states(const CudaFaceLoops& loops, const Field
   auto out = loops.cell_field(std::vector<double>(d.x.size(), 1e300));
   const auto xv = x.view(), to = out.view();
   const auto gv = gradient.view(), cv = centre.view();
-  loops.sum_over_faces<LinearUpwindState, double>(
+  loops.sum_over_faces<LargeState, double>(
       KRILU_FN(Index c) {
-        return LinearUpwindState{xv[c], gv[c], cv[c]};
+        return LargeState{xv[c], gv[c], cv[c]};
       },
-      KRILU_FN(Face, const LinearUpwindState& o, const LinearUpwindState& n) {
+      KRILU_FN(Face, const LargeState& o, const LargeState& n) {
         return Both<double>{n.x + dot(n.gradient, o.centre), o.x - dot(o.gradient, n.centre)};
       },
-      KRILU_FN(Index c, const LinearUpwindState& own, double sum) { to[c] = own.x + own.centre.y + sum; });
+      KRILU_FN(Index c, const LargeState& own, double sum) { to[c] = own.x + own.centre.y + sum; });
   return loops.cell_values(out);
 }
 
