@@ -7,13 +7,16 @@
 // Where the matrix is a lattice stencil (rows i + nx (j + ny k) that touch neighbours only; found, not declared),
 // blocks are boxes, long in the direction of strong coupling, and their colours (i + j + k) mod 3, or the 8 parities
 // where the stencil has diagonals. Elsewhere blocks are grown pair by pair, as algebraic multigrid grows aggregates:
-// each asks its most strongly coupled neighbour, and those that ask each other merge. Blocks are coloured greedily in a
-// scattered order [Jones and Plassmann 1993]. The result is the same on every run. Cost: some 30 passes over the
-// nonzeros, 3 on a lattice.
+// each asks its most strongly coupled neighbour, and those that ask each other merge. So that many do, a coupling is
+// the same from both sides, whichever way the flow goes, and those within a factor of two count as equal: where they
+// grew from cell to cell, as in layers at a wall, each would ask the next and hardly any the one that asks it. Blocks
+// are coloured greedily in a scattered order [Jones and Plassmann 1993]. The result is the same on every run. Cost:
+// some 30 passes over the nonzeros, 3 on a lattice.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -44,8 +47,12 @@ struct Lattice {
 };
 
 struct BlockTuning {
-  Index rows = 32;         // of the largest block: a warp's lanes
-  int passes = 6;          // of merging; a block at most doubles in each
+  Index rows = 0;          // of the largest block, up to a warp's lanes; 0: those below
+  Index box_rows = 32;     // of a box
+  Index grown_rows = 16;   // of a block that is grown where rows have few entries, as in planar meshes
+  Index full_rows = 8;     // elsewhere: rows of a block that wait for each other cost more than they save
+  Index few_entries = 6;   // of a row with its diagonal, in the mean
+  int passes = 6;          // of merging, at the most; a block at most doubles in each
   int rounds = 3;          // of asking, in a pass
   int rounds_at_once = 4;  // of colouring, between looks of the host
 };
@@ -199,11 +206,12 @@ class BlockBuilder {
 
   /// Powers of two whose product is a block, cutting as little coupling as can be.
   std::array<Index, 3> box_of(const Lattice& lattice, const std::array<double, 3>& strength) const {
+    const Index rows = tuning_.rows > 0 ? tuning_.rows : tuning_.box_rows;
     std::array<Index, 3> best{1, 1, 1};
     double least = 1e300;
-    for (Index x = 1; x <= tuning_.rows && x < 2 * lattice.nx; x *= 2)
-      for (Index y = 1; x * y <= tuning_.rows && y < 2 * lattice.ny; y *= 2)
-        for (Index z = 1; x * y * z <= tuning_.rows && z < 2 * lattice.nz; z *= 2) {
+    for (Index x = 1; x <= rows && x < 2 * lattice.nx; x *= 2)
+      for (Index y = 1; x * y <= rows && y < 2 * lattice.ny; y *= 2)
+        for (Index z = 1; x * y * z <= rows && z < 2 * lattice.nz; z *= 2) {
           const double cut = strength[0] / double(x) + strength[1] / double(y) + strength[2] / double(z);
           if (cut < least * (1 - 1e-3) || (cut < least * (1 + 1e-3) && x > best[0])) {
             least = std::min(least, cut);
@@ -222,9 +230,11 @@ class BlockBuilder {
     const auto block = out.block.view(), next = next_.view();
     const exec::View<Index> last{work_.data()}, size{work_.data() + n}, ask{work_.data() + 2 * n},
         merged{work_.data() + 3 * n};
-    const BlockTuning tuning = tuning_;
     const CsrView g = graph_;
-    const double* const values = a_.columns == graph_.columns ? a_.values : nullptr;
+    const Offset nonzeros = nonzeros_of(g);
+    const bool weighted = a_.columns == graph_.columns && a_.values;
+    if (weighted) find_couplings(nonzeros);
+    const float* const coupling = weighted ? coupling_.data() : nullptr;
     // A block is a list of rows, and its number that of its first one.
     ex_.for_each(
         n, KRILU_FN(Index i) {
@@ -232,16 +242,19 @@ class BlockBuilder {
           next[i] = -1;
           size[i] = 1;
         });
-    for (int pass = 0; pass < tuning.passes; ++pass) {
+    const bool few = std::int64_t(nonzeros) <= std::int64_t(tuning_.few_entries) * g.rows;
+    const Index rows = tuning_.rows > 0 ? tuning_.rows : few ? tuning_.grown_rows : tuning_.full_rows;
+    const int passes = std::min(tuning_.passes, 1 + int(std::bit_width(std::uint32_t(rows))));
+    for (int pass = 0; pass < passes; ++pass) {
       ex_.for_each(
           n, KRILU_FN(Index i) { merged[i] = 0; });
       // Blocks of similar size first; the last two passes take whatever still fits.
-      const Index limit = pass + 2 >= tuning.passes ? tuning.rows : std::min<Index>(tuning.rows, Index(2) << pass);
-      for (int round = 0; round < tuning.rounds; ++round) {
+      const Index limit = pass + 2 >= passes ? rows : std::min<Index>(rows, Index(2) << pass);
+      for (int round = 0; round < tuning_.rounds; ++round) {
         ex_.for_each(
             n, KRILU_FN(Index b) {
               const bool may = block[b] == b && !merged[b] && size[b] < limit;
-              ask[b] = may ? strongest(g, values, b, block, next, size, merged, limit) : -1;
+              ask[b] = may ? strongest(g, coupling, b, block, next, size, merged, limit) : -1;
             });
         // Of two that ask each other, the lower number takes the other's rows in.
         ex_.for_each(
@@ -263,24 +276,75 @@ class BlockBuilder {
     }
   }
 
+  /// Of a matrix whose arrays the host does not see.
+  Offset nonzeros_of(const CsrView& g) {
+    const auto count = ex_.template allocate<Offset>(1);
+    const auto entries = count.scalar();
+    ex_.once(KRILU_FN() { entries() = g.offsets[g.rows]; });
+    Offset nonzeros = 0;
+    ex_.copy_out(&nonzeros, count, 1);
+    return nonzeros;
+  }
+
+  /// |a_ij| / sum_k |a_ik| + |a_ji| / sum_k |a_jk| of each entry.
+  void find_couplings(Offset nonzeros) {
+    const auto n = std::size_t(a_.rows);
+    const CsrView a = a_;
+    coupling_ = ex_.template allocate<float>(std::size_t(nonzeros));
+    share_ = ex_.template allocate<double>(n);
+    const auto coupling = coupling_.view();
+    const auto share = share_.view();
+    ex_.for_each(
+        n, KRILU_FN(Index i) {
+          double all = 0;
+          for (Offset e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
+            if (a.columns[e] != i) all += magnitude(a.values[e]);
+          share[i] = all > 0 ? 1 / all : 0;
+        });
+    ex_.for_each(
+        n, KRILU_FN(Index i) {
+          for (Offset e = a.offsets[i]; e < a.offsets[i + 1]; ++e) {
+            const Index j = a.columns[e];
+            const Offset mirror = place_in_row(a, j, i);
+            const double back = mirror >= 0 ? magnitude(a.values[mirror]) : 0;
+            coupling[e] = float(magnitude(a.values[e]) * share[i] + back * share[j]);
+          }
+        });
+  }
+
+  /// Where a_ij stands, or -1: columns ascend.
+  static KRILU_INLINE Offset place_in_row(const CsrView& a, Index i, Index j) {
+    Offset begin = a.offsets[i], end = a.offsets[i + 1];
+    while (begin < end) {
+      const Offset middle = begin + (end - begin) / 2;
+      if (a.columns[middle] < j)
+        begin = middle + 1;
+      else
+        end = middle;
+    }
+    return begin < a.offsets[i + 1] && a.columns[begin] == j ? begin : -1;
+  }
+
+  /// Which power of two a weight belongs to; no weight of simple fractions stands where this changes.
+  static KRILU_INLINE int power_of_two(float weight) {
+    int exponent = 0;
+    std::frexp(1.37f * weight, &exponent);
+    return weight > 0 ? exponent : -1000;
+  }
+
   /// The neighbour that block b is coupled to most, among those it can merge with, or -1. Equal couplings are told
   /// apart by a number of the pair, the same from both sides.
-  static KRILU_INLINE Index strongest(const CsrView& g, const double* values, Index b, exec::View<Index> block,
+  static KRILU_INLINE Index strongest(const CsrView& g, const float* coupling, Index b, exec::View<Index> block,
                                       exec::View<Index> next, exec::View<Index> size, exec::View<Index> merged,
                                       Index limit) {
     constexpr int most = 24;
     Index other[most];
     float weight[most];
     int found = 0;
-    for (Index i = b; i >= 0; i = next[i]) {
-      double all = 0;
-      if (values)
-        for (Offset e = g.offsets[i]; e < g.offsets[i + 1]; ++e)
-          if (g.columns[e] != i) all += magnitude(values[e]);
+    for (Index i = b; i >= 0; i = next[i])
       for (Offset e = g.offsets[i]; e < g.offsets[i + 1]; ++e) {
         const Index c = block[g.columns[e]];
         if (c == b || merged[c] || size[c] + size[b] > limit) continue;
-        const float w = values ? (all > 0 ? float(magnitude(values[e]) / all) : 0.0f) : 1.0f;
         int k = 0;
         while (k < found && other[k] != c) ++k;
         if (k == most) continue;
@@ -288,18 +352,18 @@ class BlockBuilder {
           other[found] = c;
           weight[found++] = 0;
         }
-        weight[k] += w;
+        weight[k] += coupling ? coupling[e] : 1.0f;
       }
-    }
     Index best = -1;
-    float most_weight = -1;
+    int most_weight = -1001;
     std::uint32_t best_number = 0;
     for (int k = 0; k < found; ++k) {
       const std::uint32_t number = scattered(std::uint32_t(b < other[k] ? b : other[k]) * 2654435761u +
                                              std::uint32_t(b < other[k] ? other[k] : b));
-      if (weight[k] > most_weight * 1.0001f || (weight[k] > most_weight * 0.9999f && number > best_number)) {
+      const int own_weight = power_of_two(weight[k]);
+      if (own_weight > most_weight || (own_weight == most_weight && number > best_number)) {
         best = other[k];
-        most_weight = weight[k];
+        most_weight = own_weight;
         best_number = number;
       }
     }
@@ -379,6 +443,8 @@ class BlockBuilder {
   Space ex_;
   CsrView a_, graph_;
   BlockTuning tuning_;
+  exec::Array<float> coupling_;  // of each entry
+  exec::Array<double> share_;
   exec::Array<Index> next_;  // the row after each in its block, or -1
   exec::Array<Index> work_;  // lives as long as what is queued may use it
 };

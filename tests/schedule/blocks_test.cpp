@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "krilu/io.hpp"
 #include "krilu/solver.hpp"
 #include "sparse/csr.hpp"
@@ -146,6 +148,27 @@ TEST(GrownBlocks, FollowTheStrongCouplingsOfAShuffledGrid) {
   }
 }
 
+/// A shuffled grid of 96 x 40 whose couplings are strength(i, j), by rows of the grid before.
+template <class Strength>
+CsrMatrix shuffled_grid(const Strength& strength) {
+  CsrMatrix grid = generate("gen:poisson2d:96x40");
+  for (Index i = 0; i < grid.rows; ++i)
+    for (Offset k = grid.offsets[std::size_t(i)]; k < grid.offsets[std::size_t(i) + 1]; ++k)
+      if (const Index j = grid.columns[std::size_t(k)]; j != i) grid.values[std::size_t(k)] = -strength(i, j);
+  return permuted(grid, shuffled_order(grid.rows, 321));
+}
+
+TEST(GrownBlocks, AreFullWhicheverWayItFlowsAndHoweverCouplingsGrow) {
+  const auto rows_a_block = [](const CsrMatrix& a) {
+    const HostBlocks b = host_blocks(a);
+    return double(a.rows) / double(std::set<Index>(b.block.begin(), b.block.end()).size());
+  };
+  // Each row is coupled to those that it flows from: what is strong from one side is weak from the other.
+  EXPECT_GT(rows_a_block(shuffled_grid([](Index i, Index j) { return j < i ? 10 : 0.1; })), 12);
+  // As in layers at a wall: each row of cells is coupled a little more to the next than to the one before.
+  EXPECT_GT(rows_a_block(shuffled_grid([](Index i, Index j) { return std::pow(1.1, std::min(i, j) / 96); })), 12);
+}
+
 TEST(BlockOrdering, StandsByColourThenBlockThenRow) {
   for (const BlockCase& c : block_cases()) {
     SCOPED_TRACE(c.name);
@@ -170,7 +193,7 @@ TEST(BlockOrdering, StandsByColourThenBlockThenRow) {
 TEST(BlockOrdering, LooksAtCouplingsWhereThePatternIsSymmetric) {
   const CsrMatrix grid = stretched(96, 40, 1, 100, 1, 0), a = permuted(grid, shuffled_order(grid.rows, 314));
   const HostBlocks b = host_blocks(a);
-  const schedule::Order order = schedule::order_by_name("block-multicolour", a, a);
+  const schedule::Order order = schedule::order_by_name("block-multicolour:32", a, a);
   const auto key = [&](Index i) { return std::tuple{b.colour[std::size_t(i)], b.block[std::size_t(i)], i}; };
   std::size_t out_of_place = 0;
   for (std::size_t k = 1; k < order.size(); ++k) out_of_place += !(key(order[k - 1]) < key(order[k]));
