@@ -72,13 +72,39 @@ constexpr int most_copying = 8;
 /// Bytes of a piece.
 std::size_t piece_of(std::size_t bytes) { return bytes < large_copy ? stage_bytes / 2 : stage_bytes; }
 
-struct SharedMemory final : Memory {
+/// Pinned and mapped. Small arrays share a page: asking the driver for one, and giving it back, would wait for all that
+/// runs on any GPU, also for kernels that wait for this rank.
+class SharedMemory final : public Memory {
+ public:
+  explicit SharedMemory(cudaStream_t s) : stream_(s), page_(static_cast<char*>(asked(pieces * piece_bytes))) {
+    for (std::size_t k = 0; k < pieces; ++k) idle_.push_back(page_ + k * piece_bytes);
+  }
+  ~SharedMemory() override { cudaFreeHost(page_); }
   void* allocate(std::size_t bytes) override {
+    if (bytes > piece_bytes || idle_.empty()) return asked(bytes);
+    void* const p = idle_.back();
+    idle_.pop_back();
+    return p;
+  }
+  void deallocate(void* p, std::size_t) noexcept override {
+    if (p < page_ || p >= page_ + pieces * piece_bytes) {
+      cudaFreeHost(p);
+      return;
+    }
+    cudaStreamSynchronize(stream_);  // nothing that still runs writes to what somebody else will have
+    idle_.push_back(p);              // there is room: it came from here
+  }
+
+ private:
+  static constexpr std::size_t piece_bytes = 64, pieces = 64;
+  static void* asked(std::size_t bytes) {
     void* p = nullptr;
     require_cuda(cudaHostAlloc(&p, bytes, cudaHostAllocMapped), "allocating pinned memory");
     return p;
   }
-  void deallocate(void* p, std::size_t) noexcept override { cudaFreeHost(p); }
+  cudaStream_t stream_;
+  char* page_;
+  std::vector<void*> idle_;
 };
 
 }  // namespace
@@ -111,7 +137,7 @@ Cuda::Cuda(int number, int host_threads) : device_(std::make_shared<Device>()) {
   d.host_threads = Host(host_threads).threads();
   d.memory = std::make_shared<DeviceMemory>(d.stream);
   d.plain = std::make_shared<PlainMemory>();
-  d.shared = std::make_shared<SharedMemory>();
+  d.shared = std::make_shared<SharedMemory>(d.stream);
 }
 
 Cuda::Device::~Device() {

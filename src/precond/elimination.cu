@@ -8,7 +8,6 @@ namespace krilu::precond {
 
 namespace {
 
-using exec::cuda::blocks_for;
 using exec::cuda::launched;
 using triangular::Awaited;
 
@@ -176,42 +175,37 @@ __global__ void __launch_bounds__(threads) eliminate_kernel(Rows e, unsigned* ti
   }
 }
 
-/// No value is there yet, and no row is taken.
-__global__ void await_all(std::int64_t n, double* value, unsigned* ticket) {
-  const std::int64_t k = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (k < n) value[k] = Awaited<double>::pattern();
-  if (k == 0) *ticket = 0;
-}
-
 }  // namespace
 
-void eliminate(const exec::Cuda& space, const DevicePattern& pattern, Updated updated, Lower lower, const double* a,
+void eliminate(const exec::Cuda& space, const DevicePattern& pattern, Updated updated, Lower lower, const Gathered& a,
                double* factors, Index* zero_pivot) {
   if (pattern.rows == 0) return;
-  // Short rows have eight lanes each: of a row's upper entries few more are met at a time.
-  const bool is_short = pattern.entries / pattern.rows < 12;
-  const Index in_shared = is_short ? most_shared<8> : most_shared<32>;
+  // Short rows have eight lanes each, since of a row's upper entries few more are met at a time; but a warp where no
+  // more rows can be at work, for four of them that wait in one warp are in each other's way.
+  constexpr unsigned blocks_each = 12;  // that a multiprocessor has at work
+  const Index warps = Index(unsigned(space.multiprocessors()) * blocks_each * threads / 32);
+  const bool narrow = pattern.levels > 0 && pattern.rows / pattern.levels < warps / 2;
+  const bool eight_lanes = pattern.entries / pattern.rows < 12 && !narrow;
+  const Index in_shared = eight_lanes ? most_shared<8> : most_shared<32>;
   const auto work = space.allocate<double>(pattern.longest > in_shared ? std::size_t(pattern.entries) : 0);
-  const auto ticket = space.allocate<unsigned>(1);
-  await_all<<<blocks_for(pattern.entries), 256, 0, space.stream()>>>(pattern.entries, factors, ticket.data());
   const Rows e{pattern.rows,
                pattern.offsets.data(),
                pattern.columns.data(),
                pattern.diagonal.data(),
                pattern.sequence.data(),
-               a,
+               a.a.data(),
                factors,
                work.data(),
                lower == Lower::scaled,
                zero_pivot};
-  const unsigned per_block = threads / (is_short ? 8 : 32);
+  const unsigned per_block = threads / (eight_lanes ? 8 : 32);
   const unsigned blocks =
-      std::min((unsigned(pattern.rows) + per_block - 1) / per_block, unsigned(space.multiprocessors()) * 12);
-  const auto launch = [&](auto kernel) { kernel<<<blocks, threads, 0, space.stream()>>>(e, ticket.data()); };
+      std::min((unsigned(pattern.rows) + per_block - 1) / per_block, unsigned(space.multiprocessors()) * blocks_each);
+  const auto launch = [&](auto kernel) { kernel<<<blocks, threads, 0, space.stream()>>>(e, a.ticket.data()); };
   if (updated == Updated::pattern)
-    is_short ? launch(eliminate_kernel<8, Updated::pattern>) : launch(eliminate_kernel<32, Updated::pattern>);
+    eight_lanes ? launch(eliminate_kernel<8, Updated::pattern>) : launch(eliminate_kernel<32, Updated::pattern>);
   else
-    is_short ? launch(eliminate_kernel<8, Updated::pivots>) : launch(eliminate_kernel<32, Updated::pivots>);
+    eight_lanes ? launch(eliminate_kernel<8, Updated::pivots>) : launch(eliminate_kernel<32, Updated::pivots>);
   launched("factorising");
 }
 

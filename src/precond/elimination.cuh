@@ -10,6 +10,7 @@
 
 #include "exec/cuda.cuh"
 #include "precond/elimination.hpp"
+#include "triangular/waiting.cuh"
 
 namespace krilu::precond {
 
@@ -18,6 +19,7 @@ struct DevicePattern {
   Index rows = 0;
   Offset entries = 0;
   Index longest = 0;             // entries of the longest row
+  Index levels = 0;              // rows that wait for each other, one after another, at the most; 0: not known
   exec::Array<Offset> offsets;   // rows + 1
   exec::Array<Index> columns;    // entries
   exec::Array<Offset> diagonal;  // rows
@@ -28,9 +30,36 @@ struct DevicePattern {
 /// What is left below the diagonal: L itself, or E^-1 L, the unit lower factor of packed.hpp.
 enum class Lower { plain, scaled };
 
-/// a: A's values over the pattern; factors: L and U as above, with 1 / E on the diagonal. Distinct arrays, both on the
-/// device. The first row whose pivot had to be replaced by 1 goes to *zero_pivot, by atomicMin.
-void eliminate(const exec::Cuda& space, const DevicePattern& pattern, Updated updated, Lower lower, const double* a,
+/// A's values over the pattern, and what eliminate() counts with.
+struct Gathered {
+  exec::Array<double> a;
+  exec::Array<unsigned> ticket;
+};
+
+/// value[k] = from(k), no factor is there yet, and no row is taken.
+template <class From>
+__global__ void gather_kernel(std::int64_t n, From from, double* value, double* factors, unsigned* ticket) {
+  const std::int64_t k = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (k < n) {
+    value[k] = from(k);
+    factors[k] = triangular::Awaited<double>::pattern();
+  }
+  if (k == 0) *ticket = 0;
+}
+/// from(k): the value of the pattern's entry k, asked for on the device. Prepares factors, as many, for eliminate().
+template <class From>
+Gathered gather(const exec::Cuda& space, const DevicePattern& pattern, From from, double* factors) {
+  Gathered g{space.allocate<double>(std::size_t(pattern.entries)), space.allocate<unsigned>(1)};
+  if (pattern.entries > 0)
+    gather_kernel<<<exec::cuda::blocks_for(pattern.entries), exec::cuda::block_threads, 0, space.stream()>>>(
+        pattern.entries, from, g.a.data(), factors, g.ticket.data());
+  exec::cuda::launched("gathering values");
+  return g;
+}
+
+/// factors, which gather() prepared: L and U as above, with 1 / E on the diagonal. The first row whose pivot had to be
+/// replaced by 1 goes to *zero_pivot, by atomicMin.
+void eliminate(const exec::Cuda& space, const DevicePattern& pattern, Updated updated, Lower lower, const Gathered& a,
                double* factors, Index* zero_pivot);
 
 }  // namespace krilu::precond

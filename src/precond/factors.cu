@@ -31,17 +31,6 @@ __global__ void find_partners(sparse::SlicedPatternView p, CsrView a, const Inde
   }
 }
 
-__global__ void forget(Trouble* trouble) { *trouble = Trouble{}; }
-
-/// a_ij a_ji for each entry below the diagonal; 0 where a_ji is not stored.
-template <class T>
-__global__ void multiply_partners(Offset n, const T* lower, const T* upper, const Offset* partner, T* out) {
-  const Offset k = Offset(blockIdx.x * blockDim.x + threadIdx.x);
-  if (k >= n) return;
-  const Offset p = partner[k];
-  out[k] = p >= 0 ? lower[k] * upper[p] : T(0);
-}
-
 template <class T>
 __global__ void shift_kernel(sparse::SlicedView<T> a, double shift, T* out) {
   const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / 32);
@@ -111,7 +100,7 @@ DiluForm<exec::Cuda, T>::DiluForm(const Context<exec::Cuda>& context,
       runner_(std::make_shared<triangular::WarpRunner>(space_, context.plan, *pattern_, context.strategy)),
       rd_(space_.template allocate<T>(std::size_t(pattern_->rows()))),
       work_(space_.template allocate<T>(std::size_t(pattern_->rows()))),
-      trouble_(space_.template allocate<Trouble>(1)),
+      trouble_(space_.template allocate_shared<Trouble>(1)),
       partner_(space_.template allocate<Offset>(std::size_t(pattern_->lower_entries()))),
       symmetric_(symmetric),
       name_(std::move(name)),
@@ -162,30 +151,24 @@ void DiluForm<exec::Cuda, T>::look_for_asymmetry(const sparse::SlicedMatrix<T>& 
 /// A triangular solve whose entries are a_ij a_ji: it runs under the same strategies.
 template <class T>
 void DiluForm<exec::Cuda, T>::find_pivots(const sparse::SlicedMatrix<T>& a, double shift) {
-  const auto entries = space_.template allocate<T>(a.lower.size());
-  if (entries.size() > 0)
-    multiply_partners<<<blocks_for(std::int64_t(entries.size())), 256, 0, space_.stream()>>>(
-        Offset(entries.size()), a.lower.data(), a.upper.data(), partner_.data(), entries.data());
-  launched("multiplying paired entries");
-  triangular::Recurrence<T, triangular::Diagonal::pivot, true> pivots{pattern_->view().lower, entries.data(),
+  triangular::Recurrence<T, triangular::Diagonal::pivot, true> pivots{pattern_->view().lower, a.lower.data(),
                                                                       diagonal_of(a, shift), nullptr, rd_.data()};
+  pivots.mirror = a.upper.data();
+  pivots.partner = partner_.data();
   pivots.zero_pivot = &trouble_.data()->zero_pivot;
   runner_->sweep(pivots);
 }
 
+/// On the host: no kernel is at work, since factor() waits at its end.
 template <class T>
 void DiluForm<exec::Cuda, T>::forget_trouble() {
-  if (!no_trouble_) forget<<<1, 1, 0, space_.stream()>>>(trouble_.data());  // which nothing waits for, unlike a copy
-  launched("factorising");
-  no_trouble_ = false;
+  *trouble_.data() = Trouble{};
 }
 
 template <class T>
 void DiluForm<exec::Cuda, T>::require_no_trouble() {
-  Trouble t;
-  space_.copy_out(&t, trouble_, 1);
-  no_trouble_ = t.zero_pivot == Trouble::none && t.asymmetric == Trouble::none;
-  precond::require_no_trouble(t, name_, caller_row_);
+  space_.synchronise();
+  precond::require_no_trouble(*trouble_.data(), name_, caller_row_);
 }
 
 template <class T>

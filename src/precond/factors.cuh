@@ -63,12 +63,11 @@ class DiluForm<exec::Cuda, T> : public Preconditioner<exec::Cuda, T> {
   std::shared_ptr<const sparse::SlicedPattern> pattern_;
   std::shared_ptr<triangular::WarpRunner> runner_;
   exec::Array<T> rd_, work_, shifted_;
-  exec::Array<Trouble> trouble_;
-  exec::Array<Offset> partner_;  // of each lower entry among the upper ones, or -1
+  exec::Array<Trouble> trouble_;  // in memory that the host reaches too
+  exec::Array<Offset> partner_;   // of each lower entry among the upper ones, or -1
   bool symmetric_;
 
  private:
-  bool no_trouble_ = false;  // there: the last values had none, and nothing was done since
   std::string name_;
   std::function<Index(Index)> caller_row_;
   triangular::Strategy strategy_;

@@ -86,10 +86,11 @@ struct Parts {
     return k < upper_entries ? upper[k] : diagonal[k - upper_entries];
   }
 };
-__global__ void gather_kernel(Offset n, const Offset* where, Parts parts, double* value) {
-  const std::int64_t k = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (k < n) value[k] = parts[where[k]];
-}
+struct AtPlaces {
+  const Offset* where;
+  Parts parts;
+  __device__ double operator()(std::int64_t k) const { return parts[where[k]]; }
+};
 __global__ void scatter_kernel(Offset n, const Offset* where, const double* value, Parts parts) {
   const std::int64_t k = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (k < n) parts[where[k]] = value[k];
@@ -131,6 +132,7 @@ Ilu0<exec::Cuda, double>::Ilu0(const Context<exec::Cuda>& context, std::shared_p
   launched("looking for triangles");
   is_dilu_ = space_.read(met_there, 0) == 0;
   p.longest = space_.read(longest, 0);
+  p.levels = context.plan->levels();
   if (is_dilu_) {
     elimination_ = {};
     return;
@@ -166,15 +168,15 @@ void Ilu0<exec::Cuda, double>::factor(const Values<exec::Cuda, double>& values, 
   }
   const DevicePattern& p = elimination_.rows;
   const Offset lower = pattern_->lower_entries(), upper = pattern_->upper_entries();
-  const auto before = space_.allocate<double>(std::size_t(p.entries));
-  const auto after = space_.allocate<double>(std::size_t(p.entries));
-  const unsigned blocks = blocks_for(p.entries);
-  gather_kernel<<<blocks, 256, 0, space_.stream()>>>(
-      p.entries, elimination_.where.data(),
-      Parts{lower, upper, a.lower.data(), a.upper.data(), const_cast<double*>(diagonal_of(a, shift))}, before.data());
-  eliminate(space_, p, Updated::pattern, Lower::plain, before.data(), after.data(), &trouble_.data()->zero_pivot);
-  scatter_kernel<<<blocks, 256, 0, space_.stream()>>>(p.entries, elimination_.where.data(), after.data(),
-                                                      Parts{lower, upper, lower_.data(), upper_.data(), rd_.data()});
+  const Offset* const where = elimination_.where.data();
+  const auto factors = space_.allocate<double>(std::size_t(p.entries));
+  const Gathered before = gather(
+      space_, p,
+      AtPlaces{where, {lower, upper, a.lower.data(), a.upper.data(), const_cast<double*>(diagonal_of(a, shift))}},
+      factors.data());
+  eliminate(space_, p, Updated::pattern, Lower::plain, before, factors.data(), &trouble_.data()->zero_pivot);
+  scatter_kernel<<<blocks_for(p.entries), 256, 0, space_.stream()>>>(
+      p.entries, where, factors.data(), Parts{lower, upper, lower_.data(), upper_.data(), rd_.data()});
   launched("factorising");
   require_no_trouble();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "precond/ilut.hpp"
 #include "precond/local.cuh"
@@ -25,10 +26,12 @@ __global__ void shift_kernel(Index rows, const Index* caller_row, CsrView caller
   double& d = value[diagonal[i]];
   d += (d < 0 ? -shift : shift) * largest;
 }
-__global__ void gather_kernel(std::int64_t n, const Offset* source, const double* values, double* out) {
-  const std::int64_t k = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (k < n) out[k] = source[k] >= 0 ? values[source[k]] : 0.0;
-}
+/// Values by the caller's positions; -1: none.
+struct FromSource {
+  const Offset* source;
+  const double* values;
+  __device__ double operator()(std::int64_t k) const { return source[k] >= 0 ? values[source[k]] : 0.0; }
+};
 /// out[k] = in[from[k]]
 __global__ void pick_kernel(std::int64_t n, const Index* from, const double* in, double* out) {
   const std::int64_t k = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -46,8 +49,8 @@ std::vector<Index> places(const Context<exec::Cuda>& context) {
   return place;
 }
 
-/// Rows in sweep order, sorted by their level in their own part: none reads from a later one.
-std::vector<Index> level_by_level(const sparse::RowOrder& order) {
+/// Rows in sweep order, sorted by their level in their own part: none reads from a later one. And how many levels.
+std::pair<std::vector<Index>, Index> level_by_level(const sparse::RowOrder& order) {
   const std::vector<Index> one_part{0, Index(order.group.size()) - 1};
   const std::vector<Index>& part = order.part.empty() ? one_part : order.part;
   Index deepest = 0;
@@ -64,7 +67,7 @@ std::vector<Index> level_by_level(const sparse::RowOrder& order) {
   for_groups([&](std::size_t level, Index begin, Index end) {
     for (Index k = begin; k < end; ++k) rows[std::size_t(next[level]++)] = order.rows[std::size_t(k)];
   });
-  return rows;
+  return {std::move(rows), deepest};
 }
 
 }  // namespace
@@ -139,16 +142,17 @@ std::size_t LocalSweeps<exec::Cuda, double>::bytes() const {
 
 Local<exec::Cuda, double>::Local(const Context<exec::Cuda>& context, std::shared_ptr<const sparse::SlicedPattern>,
                                  const std::string& name)
-    : context_(context), spec_(parse_spec(name)), name_(name), zero_pivot_(context.space.allocate<Index>(1)) {
+    : context_(context), spec_(parse_spec(name)), name_(name), zero_pivot_(context.space.allocate_shared<Index>(1)) {
   const exec::Host host(context.space.threads());
   problem_ = local_problem(host, context.caller, spec_);
   description_ = describe(problem_, context.caller.rows);
   if (spec_.local == "ilut") return;
   const CsrView factors = problem_.pattern.view(problem_.rows());
-  const std::vector<Index> sequence = make_sweeps(factors, problem_.diagonal.data());
+  const auto [sequence, levels] = make_sweeps(factors, problem_.diagonal.data());
   const exec::Cuda& space = context_.space;
   pattern_.rows = problem_.rows();
   pattern_.entries = factors.nnz();
+  pattern_.levels = levels;
   for (Index i = 0; i < factors.rows; ++i)
     pattern_.longest = std::max(pattern_.longest, factors.offsets[i + 1] - factors.offsets[i]);
   pattern_.offsets = space.brought(problem_.pattern.offsets);
@@ -161,7 +165,8 @@ Local<exec::Cuda, double>::Local(const Context<exec::Cuda>& context, std::shared
   problem_.diagonal = {};
 }
 
-std::vector<Index> Local<exec::Cuda, double>::make_sweeps(const CsrView& factors, const Offset* diagonal) {
+std::pair<std::vector<Index>, Index> Local<exec::Cuda, double>::make_sweeps(const CsrView& factors,
+                                                                            const Offset* diagonal) {
   const exec::Host host(context_.space.threads());
   const bool symmetric = sparse::symmetry(factors).pattern;
   const CsrMatrix both = symmetric ? CsrMatrix{} : sparse::adjacency(factors);
@@ -200,20 +205,19 @@ void Local<exec::Cuda, double>::factor(const Values<exec::Cuda, T>& a, double sh
     space.synchronise();  // before what it was given goes
     return;
   }
-  const auto local = space.allocate<double>(std::size_t(pattern_.entries));
-  const auto factors = space.allocate<double>(std::size_t(pattern_.entries));
   constexpr Index none = std::numeric_limits<Index>::max();
-  space.copy_in(zero_pivot_, &none, 1);
-  if (pattern_.entries > 0)
-    gather_kernel<<<blocks_for(pattern_.entries), 256, 0, space.stream()>>>(
-        pattern_.entries, source_.data(), context_.matrix->values.data(), local.data());
+  *zero_pivot_.data() = none;
+  const auto factors = space.allocate<double>(std::size_t(pattern_.entries));
+  const Gathered local =
+      gather(space, pattern_, FromSource{source_.data(), context_.matrix->values.data()}, factors.data());
   if (shift != 0 && pattern_.rows > 0)
     shift_kernel<<<blocks_for(pattern_.rows), 256, 0, space.stream()>>>(
-        pattern_.rows, row_.data(), context_.matrix->view(), pattern_.diagonal.data(), shift, local.data());
-  launched("gathering values");
-  eliminate(space, pattern_, spec_.local == "dilu" ? Updated::pivots : Updated::pattern, Lower::scaled, local.data(),
+        pattern_.rows, row_.data(), context_.matrix->view(), pattern_.diagonal.data(), shift, local.a.data());
+  launched("shifting the diagonal");
+  eliminate(space, pattern_, spec_.local == "dilu" ? Updated::pivots : Updated::pattern, Lower::scaled, local,
             factors.data(), zero_pivot_.data());
-  const Index bad = space.read(zero_pivot_, 0);
+  space.synchronise();
+  const Index bad = *zero_pivot_.data();
   require_pivot(bad == none ? -1 : bad, problem_, name_);
   const auto scale = space.allocate<double>(std::size_t(pattern_.rows));
   if (pattern_.rows > 0)

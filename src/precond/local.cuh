@@ -65,8 +65,8 @@ class Local<exec::Cuda, double> final : public Preconditioner<exec::Cuda, double
   }
 
  private:
-  /// Lays out sweeps over factors of this pattern; the rows level by level.
-  std::vector<Index> make_sweeps(const CsrView& factors, const Offset* diagonal);
+  /// Lays out sweeps over factors of this pattern; the rows level by level, and how many levels there are.
+  std::pair<std::vector<Index>, Index> make_sweeps(const CsrView& factors, const Offset* diagonal);
 
   Context<exec::Cuda> context_;
   Spec spec_;

@@ -20,6 +20,7 @@ __global__ void __launch_bounds__(128) wide_level(R r, const Index* list, Index 
   const int me = int(threadIdx.x % 32);
   Pending<N, R> p;
   p.open(r, sparse::load_head(r.triangle, list ? __ldg(list + k) : k, me), me);
+  p.ask_mirrors(r);
   p.solve(r, Ready<typename R::Value>{}, false, me);
 }
 
@@ -40,6 +41,7 @@ __global__ void __launch_bounds__(narrow_threads<N>)
     for (Index k = level[l] + warp; k < level[l + 1]; k += warps) {
       Pending<N, R> p;
       p.open(r, sparse::load_head(r.triangle, list ? __ldg(list + k) : k, me), me);
+      p.ask_mirrors(r);
       p.solve(r, Ready<typename R::Value>{}, false, me);
     }
     __syncthreads();

@@ -6,6 +6,8 @@
 // the same numbers in the same sequence: their results are equal bit for bit.
 #pragma once
 
+#include <type_traits>
+
 #include "sparse/sliced.cuh"
 #include "triangular/strategy.hpp"
 #include "triangular/waiting.cuh"
@@ -20,14 +22,21 @@ struct Recurrence {
   static constexpr bool lower = of_lower;
 
   sparse::SlicedTriangle triangle;
-  const S* value = nullptr;     // t_ij of this triangle; pivot: a_ij a_ji
-  const T* b = nullptr;         // may be the x of the sweep before
-  const T* d = nullptr;         // unit and pivot have none
-  T* x = nullptr;               // not b, unless no strategy that waits is used
-  Index* zero_pivot = nullptr;  // pivot: the first row whose pivot cannot be divided by
-  T* next = nullptr;            // x of the sweep after this one: set to `awaited` where strategies wait
+  const S* value = nullptr;         // t_ij of this triangle; pivot: a_ij, which meets a_ji
+  const T* b = nullptr;             // may be the x of the sweep before
+  const T* d = nullptr;             // unit and pivot have none
+  T* x = nullptr;                   // not b, unless no strategy that waits is used
+  Index* zero_pivot = nullptr;      // pivot: the first row whose pivot cannot be divided by
+  T* next = nullptr;                // x of the sweep after this one: set to `awaited` where strategies wait
+  const S* mirror = nullptr;        // pivot: the other triangle, where
+  const Offset* partner = nullptr;  // pivot: a_ji of each a_ij stands, or -1
 
-  __device__ __forceinline__ T entry(Offset k) const { return T(sparse::streamed(value + k)); }
+  __device__ __forceinline__ T stored(Offset k) const { return T(sparse::streamed(value + k)); }
+  __device__ __forceinline__ T mirrored(Offset at) const { return at >= 0 ? T(__ldg(mirror + at)) : T(0); }
+  __device__ __forceinline__ T entry(Offset k) const {
+    if constexpr (form == Diagonal::pivot) return stored(k) * mirrored(__ldcs(partner + k));
+    return stored(k);
+  }
   __device__ __forceinline__ T finish(Index row, T b_row, T sum, T d_row) const {
     if constexpr (form == Diagonal::unit) return b_row - sum;
     if constexpr (form == Diagonal::reciprocal) return (b_row - sum) * d_row;
@@ -43,10 +52,17 @@ struct Recurrence {
 template <int N, class R>
 struct Pending {
   using T = typename R::Value;
+  static constexpr bool paired = R::form == Diagonal::pivot;
+  struct Mirrors {
+    Offset partner[N];
+    T value[N];
+  };
+  struct Nothing {};
   sparse::Slice slice;
   sparse::Lane lane;
   Index column[N];
   T value[N];
+  std::conditional_t<paired, Mirrors, Nothing> mirror;
   T b = 0, d = 0;
 
   __device__ __forceinline__ void open(const R& r, const sparse::Head& head, int me) {
@@ -67,20 +83,29 @@ struct Pending {
       const Offset at = even ? slice.entry + (k + j) * lanes + me : sparse::step(lane, k + j, me);
       const bool have = k + j < lane.count;
       column[j] = have ? __ldcs(r.triangle.column + at) : -1;
-      value[j] = have ? r.entry(at) : T(0);
+      value[j] = have ? r.stored(at) : T(0);
+      if constexpr (paired) mirror.partner[j] = have ? __ldcs(r.partner + at) : -1;
     });
+  }
+  /// Asks for the entries' mirrors, whose places have arrived since open(): a slice later than those, so that nothing
+  /// waits for two loads one after another.
+  __device__ __forceinline__ void ask_mirrors(const R& r, int k = 0) {
+    if constexpr (paired)
+      for_entries<N>(slice.width() - k, [&](int j) { mirror.value[j] = r.mirrored(mirror.partner[j]); });
   }
   template <class Access>
   __device__ __forceinline__ void solve(const R& r, const Access& access, bool waits, int me) {
     if (waits && r.next && lane.row >= 0 && lane.sub == 0) r.next[lane.row] = Awaited<T>::pattern();
     T sum = 0;
     for (int k = 0;;) {
+      if constexpr (paired) for_entries<N>(slice.width() - k, [&](int j) { value[j] *= mirror.value[j]; });
       T x[N];
       access.fetch(r.x, column, slice.width() - k, x);
       for_entries<N>(slice.width() - k, [&](int j) { sum += value[j] * x[j]; });
       k += N;
       if (k >= slice.width()) break;
       take(r, k, me);
+      ask_mirrors(r, k);
     }
     sum = sparse::sum_over_lanes(sum, lane.lanes_log2);
     if (lane.row >= 0 && lane.sub == 0) access.put(r.x, lane.row, r.finish(lane.row, b, sum, d));

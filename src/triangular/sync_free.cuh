@@ -37,6 +37,7 @@ __global__ void __launch_bounds__(128) sync_free_sweep(R r, const Index* list, I
   Index k = next();
   if (k < slices) now.open(r, head_of(k), me);
   while (k < slices) {
+    now.ask_mirrors(r);
     k = next();
     if (k < slices) then.open(r, head_of(k), me);
     now.solve(r, access, true, me);

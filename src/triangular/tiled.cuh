@@ -52,6 +52,7 @@ __global__ void __launch_bounds__(256) tiled_sweep(R r, const Index* tile_slice,
   __syncthreads();
   const WaitingInTile<T> access{unsigned(__cvta_generic_to_shared(x)), first, last};
   for (; k < count; k += warps) {
+    now.ask_mirrors(r);
     if (k + warps < count) then.open(r, ahead, me);
     ask(k + 2 * warps);
     now.solve(r, access, true, me);

@@ -486,9 +486,12 @@ struct Laid {
     constexpr Index none = std::numeric_limits<Index>::max();
     const auto a = to_device(space, value), factors = to_device(space, std::vector<double>(value.size(), 1e300));
     const auto zero_pivot = to_device(space, std::vector<Index>{none});
-    precond::eliminate(space, there, updated, lower, a.data(), factors.data(), zero_pivot.data());
+    const double* const from = a.data();
+    const precond::Gathered gathered = precond::gather(
+        space, there, [=] __device__(std::int64_t k) { return from[k]; }, factors.data());
+    precond::eliminate(space, there, updated, lower, gathered, factors.data(), zero_pivot.data());
     const Index bad = to_host(space, zero_pivot)[0];
-    EXPECT_EQ(bits(to_host(space, a)), bits(value)) << "A's own values were changed";
+    EXPECT_EQ(bits(to_host(space, gathered.a)), bits(value)) << "A's own values were changed";
     return {to_host(space, factors), bad == none ? -1 : bad};
   }
 

@@ -79,10 +79,13 @@ Factors factors_of(const Cuda& ex, const std::string& name, const CsrMatrix& a) 
     there.diagonal = ex.brought(p.diagonal);
     for (Index i = 0; i < view.rows; ++i)
       there.longest = std::max(there.longest, view.offsets[i + 1] - view.offsets[i]);
-    const auto from = to_device(ex, local), to = to_device(ex, local);
+    const auto a = to_device(ex, local), to = to_device(ex, local);
+    const double* const from = a.data();
+    const precond::Gathered gathered = precond::gather(
+        ex, there, [=] __device__(std::int64_t k) { return from[k]; }, to.data());
     const auto zero_pivot = to_device(ex, std::vector<Index>{std::numeric_limits<Index>::max()});
     precond::eliminate(ex, there, spec.local == "dilu" ? precond::Updated::pivots : precond::Updated::pattern,
-                       precond::Lower::scaled, from.data(), to.data(), zero_pivot.data());
+                       precond::Lower::scaled, gathered, to.data(), zero_pivot.data());
     out.value.rows = out.value.cols = view.rows;
     out.value.offsets.assign(view.offsets, view.offsets + view.rows + 1);
     out.value.columns.assign(view.columns, view.columns + local.size());

@@ -33,7 +33,7 @@ SYSTEM = "gen:aniso3d:100x100x100"
 
 
 def strategy(ms):
-    return {"lower_ms": ms, "upper_ms": 2 * ms, "dilu_factor_ms": ms, "ilu0_factor_ms": ms}
+    return {"lower_ms": ms, "upper_ms": 2 * ms, "lower_called_ms": 2 * ms, "dilu_factor_ms": ms, "ilu0_factor_ms": ms}
 
 
 def ours(system):
