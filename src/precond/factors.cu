@@ -59,6 +59,12 @@ __global__ void shift_kernel(sparse::SlicedView<T> a, double shift, T* out) {
   out[row] = d + copysign(T(shift) * max(largest, abs(d)), d);
 }
 
+/// By a warp, the least of its lanes' rows: once a slice, since what it writes to is the host's memory.
+__device__ __forceinline__ void note_asymmetry(Index row, Trouble* trouble) {
+  row = __reduce_min_sync(0xffffffffu, row);
+  if (threadIdx.x % 32 == 0 && row != Trouble::none) atomicMin(&trouble->asymmetric, row);
+}
+
 template <class T>
 __global__ void asymmetry_kernel(sparse::SlicedView<T> a, const Offset* partner, Trouble* trouble) {
   const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / 32);
@@ -66,10 +72,12 @@ __global__ void asymmetry_kernel(sparse::SlicedView<T> a, const Offset* partner,
   const int me = int(threadIdx.x % 32);
   const sparse::Slice slice = sparse::load_slice(a.pattern.lower.slice + s);
   sparse::Lane l = sparse::open_lane(a.pattern.lower, s, slice, me);
+  Index row = Trouble::none;
   for (int k = 0; k < slice.width(); ++k) {
     const Offset at = sparse::step(l, k, me);
-    if (k < l.count && (partner[at] < 0 || a.upper[partner[at]] != a.lower[at])) atomicMin(&trouble->asymmetric, l.row);
+    if (k < l.count && (partner[at] < 0 || a.upper[partner[at]] != a.lower[at])) row = l.row;
   }
+  note_asymmetry(row, trouble);
 }
 
 __global__ void mark_paired(Offset n, const Offset* partner, int* paired) {
@@ -83,10 +91,12 @@ __global__ void find_unpaired(sparse::SlicedPatternView p, const int* paired, Tr
   const int me = int(threadIdx.x % 32);
   const sparse::Slice slice = sparse::load_slice(p.upper.slice + s);
   sparse::Lane l = sparse::open_lane(p.upper, s, slice, me);
+  Index row = Trouble::none;
   for (int k = 0; k < slice.width(); ++k) {
     const Offset at = sparse::step(l, k, me);
-    if (k < l.count && !paired[at]) atomicMin(&trouble->asymmetric, l.row);
+    if (k < l.count && !paired[at]) row = l.row;
   }
+  note_asymmetry(row, trouble);
 }
 
 }  // namespace
@@ -159,15 +169,18 @@ void DiluForm<exec::Cuda, T>::find_pivots(const sparse::SlicedMatrix<T>& a, doub
   runner_->sweep(pivots);
 }
 
-/// On the host: no kernel is at work, since factor() waits at its end.
+/// On the host, while no kernel is at work on it: factor() waits at its end, unless it threw before.
 template <class T>
 void DiluForm<exec::Cuda, T>::forget_trouble() {
+  if (factoring_) space_.synchronise();
+  factoring_ = true;
   *trouble_.data() = Trouble{};
 }
 
 template <class T>
 void DiluForm<exec::Cuda, T>::require_no_trouble() {
   space_.synchronise();
+  factoring_ = false;
   precond::require_no_trouble(*trouble_.data(), name_, caller_row_);
 }
 

@@ -68,6 +68,7 @@ class DiluForm<exec::Cuda, T> : public Preconditioner<exec::Cuda, T> {
   bool symmetric_;
 
  private:
+  bool factoring_ = false;  // the last factor() did not come to its end
   std::string name_;
   std::function<Index(Index)> caller_row_;
   triangular::Strategy strategy_;

@@ -132,7 +132,7 @@ Ilu0<exec::Cuda, double>::Ilu0(const Context<exec::Cuda>& context, std::shared_p
   launched("looking for triangles");
   is_dilu_ = space_.read(met_there, 0) == 0;
   p.longest = space_.read(longest, 0);
-  p.levels = context.plan->levels();
+  p.levels = context.plan->levels() * (context.plan->layout->blocks ? pattern_->most_inner() : 1);
   if (is_dilu_) {
     elimination_ = {};
     return;

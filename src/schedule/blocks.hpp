@@ -49,9 +49,9 @@ struct Lattice {
 struct BlockTuning {
   Index rows = 0;          // of the largest block, up to a warp's lanes; 0: those below
   Index box_rows = 32;     // of a box
-  Index grown_rows = 16;   // of a block that is grown where rows have few entries, as in planar meshes
+  Index grown_rows = 16;   // of a block that is grown where rows have few neighbours, as in planar meshes
   Index full_rows = 8;     // elsewhere: rows of a block that wait for each other cost more than they save
-  Index few_entries = 6;   // of a row with its diagonal, in the mean
+  Index few = 5;           // neighbours of a row, in the mean
   int passes = 6;          // of merging, at the most; a block at most doubles in each
   int rounds = 3;          // of asking, in a pass
   int rounds_at_once = 4;  // of colouring, between looks of the host
@@ -231,9 +231,9 @@ class BlockBuilder {
     const exec::View<Index> last{work_.data()}, size{work_.data() + n}, ask{work_.data() + 2 * n},
         merged{work_.data() + 3 * n};
     const CsrView g = graph_;
-    const Offset nonzeros = nonzeros_of(g);
+    const Offset neighbours = neighbours_of(g);
     const bool weighted = a_.columns == graph_.columns && a_.values;
-    if (weighted) find_couplings(nonzeros);
+    if (weighted) find_couplings(neighbours + g.rows);
     const float* const coupling = weighted ? coupling_.data() : nullptr;
     // A block is a list of rows, and its number that of its first one.
     ex_.for_each(
@@ -242,7 +242,7 @@ class BlockBuilder {
           next[i] = -1;
           size[i] = 1;
         });
-    const bool few = std::int64_t(nonzeros) <= std::int64_t(tuning_.few_entries) * g.rows;
+    const bool few = neighbours <= std::int64_t(tuning_.few) * g.rows;
     const Index rows = tuning_.rows > 0 ? tuning_.rows : few ? tuning_.grown_rows : tuning_.full_rows;
     const int passes = std::min(tuning_.passes, 1 + int(std::bit_width(std::uint32_t(rows))));
     for (int pass = 0; pass < passes; ++pass) {
@@ -276,21 +276,28 @@ class BlockBuilder {
     }
   }
 
-  /// Of a matrix whose arrays the host does not see.
-  Offset nonzeros_of(const CsrView& g) {
-    const auto count = ex_.template allocate<Offset>(1);
+  /// Entries off the diagonal: the host does not see them.
+  Offset neighbours_of(const CsrView& g) {
+    const auto count = ex_.template allocate<Index>(1);
     const auto entries = count.scalar();
-    ex_.once(KRILU_FN() { entries() = g.offsets[g.rows]; });
-    Offset nonzeros = 0;
-    ex_.copy_out(&nonzeros, count, 1);
-    return nonzeros;
+    ex_.reduce(
+        std::size_t(g.rows),
+        KRILU_FN(Index i) {
+          Index others = 0;
+          for (Offset e = g.offsets[i]; e < g.offsets[i + 1]; ++e) others += g.columns[e] != i;
+          return others;
+        },
+        KRILU_FN(Index sum) { entries() = sum; });
+    Index others = 0;
+    ex_.copy_out(&others, count, 1);
+    return others;
   }
 
   /// |a_ij| / sum_k |a_ik| + |a_ji| / sum_k |a_jk| of each entry.
-  void find_couplings(Offset nonzeros) {
+  void find_couplings(Offset most) {
     const auto n = std::size_t(a_.rows);
     const CsrView a = a_;
-    coupling_ = ex_.template allocate<float>(std::size_t(nonzeros));
+    coupling_ = ex_.template allocate<float>(std::size_t(most));
     share_ = ex_.template allocate<double>(n);
     const auto coupling = coupling_.view();
     const auto share = share_.view();

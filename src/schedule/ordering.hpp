@@ -35,8 +35,9 @@ Order metis_parts(const CsrView& adjacency, Index parts = 0);
 /// The partition itself: part[row] < parts.
 std::vector<Index> partition(const CsrView& adjacency, Index parts);
 
-/// Blocks of up to `rows` rows (0: 32) in colours, natural order within a block: blocks.hpp, on the host. Couplings are
-/// a's values where adjacency is a itself (its pattern being symmetric); else all neighbours count alike.
+/// Blocks of up to `rows` rows (0: as blocks.hpp tunes them) in colours, natural order within a block: blocks.hpp, on
+/// the host. Couplings are a's values where adjacency is a itself (its pattern being symmetric); else all neighbours
+/// count alike.
 Order block_multicolour(const CsrView& a, const CsrView& adjacency, Index rows = 0);
 
 /// By name: natural (an empty order), rcm, multicolour, block-multicolour, block-multicolour:ROWS, metis, metis:PARTS.

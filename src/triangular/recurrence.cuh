@@ -2,8 +2,8 @@
 // One row of a triangular recurrence on a GPU, whatever strategy runs it: the forms of strategy.hpp over one triangle
 // of a sliced matrix. What does not depend on other rows (shape, columns, values, b and d) is asked for one slice
 // ahead, so that no load from device memory stands between a row and the rows that wait for it; only x is fetched when
-// it is needed. Cost of a sweep: 12 bytes a nonzero of its triangle, 24 bytes a row and 48 a slice. All strategies add
-// the same numbers in the same sequence: their results are equal bit for bit.
+// it is needed. Cost of a sweep: 12 bytes a nonzero of its triangle, or 24 where pivots are found, 24 bytes a row and
+// 48 a slice. All strategies add the same numbers in the same sequence: their results are equal bit for bit.
 #pragma once
 
 #include <type_traits>

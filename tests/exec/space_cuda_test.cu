@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <numeric>
+#include <set>
 #include <vector>
 
 #include "exec/cuda.cuh"
@@ -174,6 +176,27 @@ TEST(CudaSpace, CopiesArriveWholeWhateverTheirSize) {
       for (double& v : sent) v = -v;
       EXPECT_EQ(first, sent) << n << " numbers, " << threads << " threads";
     }
+  }
+}
+
+/// to[0] = value, by a kernel.
+void write(const Cuda& ex, const Array<double>& to, double value) {
+  const auto v = to.view();
+  ex.once(KRILU_FN() { v[0] = value; });
+}
+
+TEST(CudaSpace, SharedArraysAreApartHoweverManyAndAreHadAgain) {
+  KRILU_REQUIRE_GPU();
+  const Cuda ex;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<Array<double>> arrays;  // small ones, more than fit one page, and some that never would
+    for (int k = 0; k < 100; ++k)
+      arrays.push_back(ex.allocate_shared<double>(k % 10 == 9 ? 100 : std::size_t(1 + k % 8)));
+    for (int k = 0; k < 100; ++k) write(ex, arrays[std::size_t(k)], 100 * round + k);
+    ex.synchronise();
+    for (int k = 0; k < 100; ++k) EXPECT_EQ(arrays[std::size_t(k)].data()[0], 100 * round + k);
+    std::set<std::uintptr_t> lines;  // of 64 bytes
+    for (const auto& a : arrays) EXPECT_TRUE(lines.insert(reinterpret_cast<std::uintptr_t>(a.data()) / 64).second);
   }
 }
 

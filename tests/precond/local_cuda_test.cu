@@ -534,6 +534,11 @@ void expect_host_elimination(Laid laid, const std::string& name) {
       EXPECT_EQ(bits(laid.on_device(updated, lower).value), bits(gpu.value)) << "another elimination, other bits";
       laid.there.sequence = laid.bring(by_level);
       EXPECT_EQ(bits(laid.on_device(updated, lower).value), bits(gpu.value)) << "the sequence of rows changed bits";
+      laid.there.levels = laid.rows;  // as if each row waited for the one before
+      const Laid::Factors one_by_one = laid.on_device(updated, lower);
+      EXPECT_EQ(one_by_one.zero_pivot, host.zero_pivot);
+      expect_close(laid, one_by_one.value, host.value);
+      laid.there.levels = 0;
       if (lower == Lower::plain) {
         plain = gpu.value;
         continue;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 
 #include "krilu/io.hpp"
 #include "krilu/solver.hpp"
@@ -167,6 +168,31 @@ TEST(GrownBlocks, AreFullWhicheverWayItFlowsAndHoweverCouplingsGrow) {
   EXPECT_GT(rows_a_block(shuffled_grid([](Index i, Index j) { return j < i ? 10 : 0.1; })), 12);
   // As in layers at a wall: each row of cells is coupled a little more to the next than to the one before.
   EXPECT_GT(rows_a_block(shuffled_grid([](Index i, Index j) { return std::pow(1.1, std::min(i, j) / 96); })), 12);
+}
+
+TEST(GrownBlocks, AreSmallWhereRowsHaveManyNeighbours) {
+  const auto largest = [](const CsrMatrix& a) {
+    const HostBlocks b = host_blocks(a, 0);
+    std::map<Index, Index> rows;
+    for (const Index block : b.block) ++rows[block];
+    Index most = 0;
+    for (const auto& [block, count] : rows) most = std::max(most, count);
+    return most;
+  };
+  const auto mixed = [](const std::string& system) {
+    const CsrMatrix a = generate(system);
+    return permuted(a, shuffled_order(a.rows, 322));
+  };
+  EXPECT_EQ(largest(mixed("gen:poisson2d:40x30")), 16);
+  CsrMatrix cube = mixed("gen:poisson3d:14x13x12");
+  EXPECT_EQ(largest(cube), 8);
+  // An entry without its mirror: the graph is that of A + A^T, which has no diagonal, and the neighbours are the same.
+  const Offset gone = cube.columns[0] == 0 ? 1 : 0;
+  cube.columns.erase(cube.columns.begin() + gone);
+  cube.values.erase(cube.values.begin() + gone);
+  for (std::size_t i = 1; i < cube.offsets.size(); ++i) --cube.offsets[i];
+  ASSERT_FALSE(sparse::symmetry(cube).pattern);
+  EXPECT_EQ(largest(cube), 8);
 }
 
 TEST(BlockOrdering, StandsByColourThenBlockThenRow) {

@@ -40,8 +40,8 @@ struct CsrOn {
   exec::Array<double> values;
 };
 
-/// Made on a space as the engine makes them: of a itself where its pattern is symmetric, else of A + A^T. To be called
-/// for exec::Cuda in .cu files and for the other spaces elsewhere.
+/// Made on a space as the engine makes them (rows 0: of the sizes that it takes): of a itself where its pattern is
+/// symmetric, else of A + A^T. To be called for exec::Cuda in .cu files and for the other spaces elsewhere.
 template <class Space>
 HostBlocks blocks_on(const Space& space, const CsrView& a, Index rows = 32) {
   schedule::BlockTuning tuning;
