@@ -23,6 +23,7 @@
 
 #include "exec/array.hpp"
 #include "krilu/matrix.hpp"
+#include "sparse/csr.hpp"
 
 namespace krilu::schedule {
 
@@ -49,8 +50,8 @@ struct Lattice {
 struct BlockTuning {
   Index rows = 0;          // of the largest block, up to a warp's lanes; 0: those below
   Index box_rows = 32;     // of a box
-  Index grown_rows = 16;   // of a block that is grown where rows have few neighbours, as in planar meshes
-  Index full_rows = 8;     // elsewhere: rows of a block that wait for each other cost more than they save
+  Index planar_rows = 16;  // of a block that is grown where rows have few neighbours, as in planar meshes
+  Index grown_rows = 8;    // of others: rows of a block that wait for each other cost more than they save
   Index few = 5;           // neighbours of a row, in the mean
   int passes = 6;          // of merging, at the most; a block at most doubles in each
   int rounds = 3;          // of asking, in a pass
@@ -243,7 +244,7 @@ class BlockBuilder {
           size[i] = 1;
         });
     const bool few = neighbours <= std::int64_t(tuning_.few) * g.rows;
-    const Index rows = tuning_.rows > 0 ? tuning_.rows : few ? tuning_.grown_rows : tuning_.full_rows;
+    const Index rows = tuning_.rows > 0 ? tuning_.rows : few ? tuning_.planar_rows : tuning_.grown_rows;
     const int passes = std::min(tuning_.passes, 1 + int(std::bit_width(std::uint32_t(rows))));
     for (int pass = 0; pass < passes; ++pass) {
       ex_.for_each(
@@ -312,24 +313,11 @@ class BlockBuilder {
         n, KRILU_FN(Index i) {
           for (Offset e = a.offsets[i]; e < a.offsets[i + 1]; ++e) {
             const Index j = a.columns[e];
-            const Offset mirror = place_in_row(a, j, i);
+            const Offset mirror = sparse::find_entry(a, j, i);
             const double back = mirror >= 0 ? magnitude(a.values[mirror]) : 0;
             coupling[e] = float(magnitude(a.values[e]) * share[i] + back * share[j]);
           }
         });
-  }
-
-  /// Where a_ij stands, or -1: columns ascend.
-  static KRILU_INLINE Offset place_in_row(const CsrView& a, Index i, Index j) {
-    Offset begin = a.offsets[i], end = a.offsets[i + 1];
-    while (begin < end) {
-      const Offset middle = begin + (end - begin) / 2;
-      if (a.columns[middle] < j)
-        begin = middle + 1;
-      else
-        end = middle;
-    }
-    return begin < a.offsets[i + 1] && a.columns[begin] == j ? begin : -1;
   }
 
   /// Which power of two a weight belongs to; no weight of simple fractions stands where this changes.

@@ -42,6 +42,19 @@ struct DiagonalFacts {
 };
 DiagonalFacts diagonal_facts(const CsrView& a);
 
+/// Position of a row's entry in `column`, or -1.
+KRILU_INLINE Offset find_entry(const CsrView& a, Index row, Index column) {
+  Offset low = a.offsets[row], high = a.offsets[row + 1];
+  while (low < high) {
+    const Offset mid = low + (high - low) / 2;
+    if (a.columns[mid] < column)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  return low < a.offsets[row + 1] && a.columns[low] == column ? low : -1;
+}
+
 /// Largest |i - j| over the stored entries.
 Index bandwidth(const CsrView& a);
 

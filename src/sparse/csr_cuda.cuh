@@ -34,19 +34,4 @@ CsrFacts facts(const exec::Cuda& space, const DeviceCsr& a);
 /// The first row with NaN or infinity among the values, or -1.
 Index first_not_finite(const exec::Cuda& space, const DeviceCsr& a);
 
-#if defined(__CUDACC__)
-/// Position of a row's entry in `column`, or -1.
-__device__ inline Offset find_entry(const CsrView& a, Index row, Index column) {
-  Offset low = a.offsets[row], high = a.offsets[row + 1];
-  while (low < high) {
-    const Offset mid = low + (high - low) / 2;
-    if (a.columns[mid] < column)
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  return low < a.offsets[row + 1] && a.columns[low] == column ? low : -1;
-}
-#endif
-
 }  // namespace krilu::sparse
