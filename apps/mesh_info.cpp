@@ -53,7 +53,7 @@ Shape shape_of(const Mesh& mesh) {
 
 bool names_mesh(const std::string& text) {
   std::error_code ignored;
-  return is_mesh_generator(text) || std::filesystem::is_directory(text, ignored);
+  return is_mesh_generator(text) || is_su2_mesh(text) || std::filesystem::is_directory(text, ignored);
 }
 
 int mesh_info(const std::string& text, const std::string& json, int threads) {

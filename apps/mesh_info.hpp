@@ -6,7 +6,7 @@
 
 namespace krilu::app {
 
-/// An OpenFOAM case or polyMesh folder, or a generated mesh.
+/// An OpenFOAM case or polyMesh folder, an SU2 mesh, or a generated mesh.
 bool names_mesh(const std::string& text);
 
 /// Size, shape and quality of the mesh, and how loops over its faces run here; `json` as --json has it. The exit

@@ -52,6 +52,15 @@ void require_valid(const Mesh& mesh, bool of_faces = true);
 /// soon.
 Mesh read_poly_mesh(const std::string& path);
 
+/// Reads an SU2 mesh, NAME.su2 or NAME.su2.gz: triangles and quadrilaterals, which become one layer of prisms of unit
+/// thickness, or tetrahedra, hexahedra, prisms and pyramids, turned either way. Cells keep their numbers, those of
+/// several zones one behind another; faces are in upper triangular order. Each marker is a patch, and boundary faces
+/// that are in none make up the patch `unmarked`; a layer has the patches `back` and `front`, of type `empty`. Throws
+/// krilu::Error with file and line for anything that is no such mesh.
+Mesh read_su2_mesh(const std::string& path);
+/// Whether a path ends as those of SU2 meshes do.
+bool is_su2_mesh(std::string_view path);
+
 /// A generated mesh:
 ///   mesh:box:NXxNYxNZ[:ORDER]         hexahedra of side 1/max(NX,NY,NZ)
 ///   mesh:tetrahedra:NXxNYxNZ[:ORDER]  NX NY NZ cubes of six tetrahedra each, their corners moved at random
@@ -62,7 +71,7 @@ Mesh read_poly_mesh(const std::string& path);
 Mesh generate_mesh(const std::string& text);
 bool is_mesh_generator(std::string_view text);
 
-/// generate_mesh or read_poly_mesh, by what the text is.
+/// generate_mesh, read_su2_mesh or read_poly_mesh, by what the text is.
 Mesh read_mesh(const std::string& path_or_generator);
 
 }  // namespace krilu

@@ -4,7 +4,8 @@
 namespace krilu {
 
 Mesh read_mesh(const std::string& path_or_generator) {
-  return is_mesh_generator(path_or_generator) ? generate_mesh(path_or_generator) : read_poly_mesh(path_or_generator);
+  if (is_mesh_generator(path_or_generator)) return generate_mesh(path_or_generator);
+  return is_su2_mesh(path_or_generator) ? read_su2_mesh(path_or_generator) : read_poly_mesh(path_or_generator);
 }
 
 }  // namespace krilu
