@@ -13,7 +13,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -24,6 +23,7 @@
 #include "exec/host.hpp"
 #include "krilu/error.hpp"
 #include "krilu/mesh.hpp"
+#include "mesh/cell_order.hpp"
 #include "mesh/renumbered.hpp"
 
 namespace krilu {
@@ -317,28 +317,6 @@ Mesh build(const exec::Host& host, const Lattice& lattice) {
   return mesh;
 }
 
-/// Each number 0 .. n-1 once [Fisher and Yates 1938, in Durstenfeld's form].
-schedule::Order random_order(Index n, std::uint64_t seed) {
-  schedule::Order order(static_cast<std::size_t>(n));
-  std::iota(order.begin(), order.end(), 0);
-  const std::uint64_t first = random_bits(seed);  // so that the sequences of two seeds do not run in step
-  for (std::size_t k = order.size(); k > 1; --k) {
-    const std::uint64_t bits = random_bits(first + k) >> 32;
-    std::swap(order[k - 1], order[std::size_t(bits * k >> 32)]);
-  }
-  return order;
-}
-
-/// Runs of 64 numbers in random order.
-schedule::Order shuffled_order(Index n, std::uint64_t seed) {
-  constexpr Index run = 64;
-  schedule::Order order;
-  order.reserve(std::size_t(n));
-  for (Index r : random_order((n - 1) / run + 1, seed))
-    for (Index c = r * run; c < n && c - r * run < run; ++c) order.push_back(c);
-  return order;
-}
-
 struct Generator {
   const char* name;
   std::size_t dimensions;
@@ -355,12 +333,6 @@ constexpr Generator generator(const char* name, std::size_t dimensions) {
 
 constexpr std::array generators{generator<Box>("box", 3), generator<Tetrahedra>("tetrahedra", 3),
                                 generator<Triangles>("triangles", 2)};
-constexpr const char* orders[] = {"natural", "random", "shuffled"};
-
-std::string suggestion(std::string_view given, const std::vector<std::string>& known) {
-  const std::string near = nearest_name(std::string(given), known);
-  return near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near);
-}
 
 }  // namespace
 
@@ -383,7 +355,10 @@ Mesh generate_mesh(const std::string& text) {
   if (!is_mesh_generator(text)) throw usage("not a generator of a mesh");
   const auto parts = split(std::string_view(text).substr(prefix.size()), ':');
   const auto chosen = std::find(names.begin(), names.end(), parts[0]);
-  if (chosen == names.end()) throw usage("unknown generator" + suggestion(parts[0], names));
+  if (chosen == names.end()) {
+    const std::string near = nearest_name(std::string(parts[0]), names);
+    throw usage("unknown generator" + (near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near)));
+  }
   const Generator& g = generators[std::size_t(chosen - names.begin())];
   if (parts.size() < 2 || parts.size() > 4) throw usage("needs a size, and perhaps an order and its seed");
 
@@ -401,19 +376,16 @@ Mesh generate_mesh(const std::string& text) {
   const Lattice lattice(size);
   if (g.internal(lattice) + g.boundary(lattice) > most) throw usage("this size has 2^31 faces or more");
 
-  const std::string_view order = parts.size() > 2 ? parts[2] : "natural";
-  const std::vector<std::string> known(std::begin(orders), std::end(orders));
-  if (std::find(known.begin(), known.end(), order) == known.end())
-    throw usage("unknown order" + suggestion(order, known));
-  std::uint64_t seed = 1;
-  if (parts.size() == 4 && order == "natural") throw usage("the natural order has no seed");
-  if (parts.size() == 4 && !parse(parts[3], seed)) throw usage("SEED is a whole number from 0");
+  mesh::CellOrder order;
+  if (parts.size() > 2) {
+    const std::string wrong = mesh::read_cell_order({parts.begin() + 2, parts.end()}, order);
+    if (!wrong.empty()) throw usage(wrong);
+  }
 
   const exec::Host host;
   Mesh mesh = g.build(host, lattice);
-  if (order == "random") return mesh::renumbered(host, mesh, random_order(mesh.cells, seed));
-  if (order == "shuffled") return mesh::renumbered(host, mesh, shuffled_order(mesh.cells, seed));
-  return mesh;
+  if (order.name == mesh::CellOrder::Name::natural) return mesh;
+  return mesh::renumbered(host, mesh, order.of(mesh.cells));
 }
 
 }  // namespace krilu
