@@ -46,8 +46,9 @@ void write_vector(const std::string& path, const std::vector<double>& x);
 void write_matrix_market(const std::string& path, const CsrView& a);
 
 /// A generated system, e.g. "gen:convdiff3d:148x148x58" or "gen:poisson2d:1000x1000:7" (the last number a seed), or
-/// "gen:spe10:KX,KZ" and "gen:spe10-2p:KX,KZ", which read two files. Throws krilu::Error with the list of generators
-/// where the text names none of them. See docs/generators.md.
+/// "gen:spe10:KX,KZ" and "gen:spe10-2p:KX,KZ", which read two files, or "gen:fv:MESH[,LAYERS[,ORDER]]", convection and
+/// diffusion on a mesh that read_mesh takes. Throws krilu::Error with the list of generators where the text names none
+/// of them. See docs/generators.md.
 CsrMatrix generate(const std::string& text);
 bool is_generator(std::string_view text);
 

@@ -2,7 +2,8 @@
 // Generated systems of any size, the same on every machine: finite-difference stencils with the weights that the
 // benchmarks name. Row r takes its factor w from splitmix64(seed + r). Two parallel passes: lengths, then entries.
 // gen:spe10 and gen:spe10-2p are built from permeabilities instead of stencils, in io/spe10.cpp and
-// io/spe10_two_phase.cpp, and gen:femflow2d by finite elements, in io/fem_flow.cpp.
+// io/spe10_two_phase.cpp, gen:femflow2d by finite elements, in io/fem_flow.cpp, and gen:fv by finite volumes on a mesh,
+// in io/finite_volume.cpp.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -17,18 +18,20 @@
 #include "base/random.hpp"
 #include "exec/host.hpp"
 #include "io/fem_flow.hpp"
+#include "io/finite_volume.hpp"
 #include "io/generate_rows.hpp"
 #include "io/spe10.hpp"
 #include "io/spe10_two_phase.hpp"
 #include "krilu/error.hpp"
 #include "krilu/io.hpp"
+#include "krilu/mesh.hpp"
 
 namespace krilu {
 
 namespace {
 
 constexpr std::string_view prefix = "gen:";
-constexpr std::string_view spe10 = "spe10", spe10_two_phase = "spe10-2p", fem_flow = "femflow2d";
+constexpr std::string_view spe10 = "spe10", spe10_two_phase = "spe10-2p", fem_flow = "femflow2d", finite_volume = "fv";
 
 struct Neighbour {
   int di, dj, dk;
@@ -87,6 +90,7 @@ std::vector<std::string> generator_names() {
   names.emplace_back(spe10);
   names.emplace_back(spe10_two_phase);
   names.emplace_back(fem_flow);
+  names.emplace_back(finite_volume);
   return names;
 }
 
@@ -164,7 +168,7 @@ struct Request {
 Error usage(const std::string& text, const std::string& why) {
   return Error(
       fmt::format("'{}': {}. A generator is gen:NAME:SIZE[:SEED], such as gen:convdiff3d:148x148x58, or "
-                  "gen:spe10:KX,KZ or gen:spe10-2p:KX,KZ; NAME is one of {}",
+                  "gen:spe10:KX,KZ, gen:spe10-2p:KX,KZ or gen:fv:MESH[,LAYERS[,ORDER]]; NAME is one of {}",
                   text, why, fmt::join(generator_names(), ", ")));
 }
 
@@ -174,7 +178,8 @@ Request parse_request(const std::string& text, std::int64_t most) {
   const std::string_view body = std::string_view(text).substr(prefix.size());
   const auto parts = split(body, ':');
   Request request{parts[0], body.substr(std::min(body.size(), parts[0].size() + 1)), {}};
-  if (parts[0] == fem_flow || parts[0] == spe10 || parts[0] == spe10_two_phase) return request;
+  for (const std::string_view other : {spe10, spe10_two_phase, fem_flow, finite_volume})
+    if (parts[0] == other) return request;
   Lattice& l = request.lattice;
   for (const Stencil& s : stencils())
     if (parts[0] == s.name) l.stencil = &s;
@@ -209,6 +214,10 @@ bool is_generator(std::string_view text) { return text.starts_with(prefix); }
 CsrMatrix generate(const std::string& text) {
   const Request request = parse_request(text, most_rows);
   if (request.name == fem_flow) return io::fem_flow_matrix(io::parse_fem_flow(request.arguments));
+  if (request.name == finite_volume) {
+    const io::FiniteVolume problem = io::parse_finite_volume(request.arguments);
+    return io::finite_volume_matrix(read_mesh(problem.mesh), problem);
+  }
   if (!request.lattice.stencil) {
     // File names may hold colons, and so only the comma divides them.
     const auto files = split(request.arguments, ',');
