@@ -152,16 +152,20 @@ Cuda::Device::~Device() {
   if (stream) cudaStreamDestroy(stream);
 }
 
+namespace {
+constexpr int most_columns = cuda::channels * cuda::ColumnsTuning::dotted;  // of a team
+}
+
 /// For all that reductions will ask for, while nobody waits for another rank.
 void Cuda::make_room() const {
   const std::size_t blocks = reduction_grid(std::size_t(1) << 40);
-  scratch(2 * blocks * std::size_t(cuda::channels) * std::size_t(cuda::columns_at_once) * sizeof(double));
-  counters(cuda::channels);
+  scratch(2 * blocks * std::size_t(most_columns) * sizeof(double));
+  counters(cuda::channels + 1);
 }
 
 void Cuda::throw_too_many_columns() {
   throw Error("a basis of so many vectors is more than several GPUs add up together: take a restart of at most " +
-              std::to_string(cuda::channels * cuda::columns_at_once - 20));
+              std::to_string(most_columns - 20));
 }
 
 void Cuda::synchronise() const {

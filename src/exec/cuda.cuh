@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "exec/array.hpp"
+#include "exec/columns.cuh"
+#include "exec/reductions.cuh"
 #include "exec/team.cuh"
 
 namespace krilu::exec {
@@ -27,13 +29,10 @@ void require_cuda(cudaError_t status, const char* doing);
 
 namespace cuda {
 
-constexpr int block_threads = 256;
 /// Blocks of block_threads that `threads` need.
 inline unsigned blocks_for(std::int64_t threads) { return unsigned((threads + block_threads - 1) / block_threads); }
 /// After a launch: throws krilu::Error, saying what it was for, where it failed.
 inline void launched(const char* doing) { require_cuda(cudaGetLastError(), doing); }
-
-constexpr std::size_t most_sum_bytes = 3 * sizeof(double);  // of one block: up to three sums
 
 template <class F>
 __global__ void for_each_kernel(std::size_t n, F f) {
@@ -51,154 +50,6 @@ __global__ void for_each_range_kernel(std::size_t n, F f) {
 template <class F>
 __global__ void once_kernel(F f) {
   f();
-}
-
-/// Adds the block's values, result in thread 0. Fixed tree: the same bits on every run.
-template <class T, int N>
-__device__ void block_sum(T (&sum)[N]) {
-  __shared__ T warp_sum[N][block_threads / 32];
-#pragma unroll
-  for (int k = 0; k < N; ++k) {
-#pragma unroll
-    for (int offset = 16; offset > 0; offset /= 2) sum[k] += __shfl_down_sync(0xffffffffu, sum[k], offset);
-    if (threadIdx.x % 32 == 0) warp_sum[k][threadIdx.x / 32] = sum[k];
-  }
-  __syncthreads();
-  if (threadIdx.x < 32) {
-#pragma unroll
-    for (int k = 0; k < N; ++k) {
-      sum[k] = threadIdx.x < block_threads / 32 ? warp_sum[k][threadIdx.x] : T(0);
-#pragma unroll
-      for (int offset = block_threads / 64; offset > 0; offset /= 2)
-        sum[k] += __shfl_down_sync(0xffffffffu, sum[k], offset);
-    }
-  }
-}
-
-/// Leaves the block's sums in partial[N * block]; true in all threads of the block that arrives last, once all are
-/// seen.
-template <class T, int N>
-__device__ bool arrive(T (&sum)[N], T* partial, unsigned* arrived, unsigned blocks, unsigned block) {
-  __shared__ bool last;
-  if (threadIdx.x == 0) {
-    for (int k = 0; k < N; ++k) partial[N * block + k] = sum[k];
-    __threadfence();
-    last = atomicAdd(arrived, 1u) == blocks - 1;
-  }
-  __syncthreads();
-  if (last) __threadfence();
-  return last;
-}
-
-/// In the last block: the sum of all partials, in thread 0.
-template <class T, int N>
-__device__ void sum_partials(T (&sum)[N], const T* partial, unsigned blocks) {
-  for (int k = 0; k < N; ++k) sum[k] = 0;
-  for (unsigned b = threadIdx.x; b < blocks; b += block_threads)
-    for (int k = 0; k < N; ++k) sum[k] += static_cast<const volatile T*>(partial)[N * b + k];
-  __syncthreads();  // block_sum's shared memory is used again
-  block_sum(sum);
-}
-
-/// Where kernels do not add up over ranks themselves, instead of the closing step: as doubles.
-template <class V>
-__device__ __forceinline__ void leave_sums(double* out, const V& total) {
-#pragma unroll
-  for (int k = 0; k < SumTraits<V>::count; ++k) out[k] = double(SumTraits<V>::get(total, k));
-}
-
-template <class F, class Close>
-__global__ void __launch_bounds__(block_threads)
-    reduce_kernel(std::size_t n, F f, Close close, void* work, unsigned* arrived, const Post* post, double* leave) {
-  // The type is asked for here: host code does not know what a device lambda returns.
-  using V = std::decay_t<decltype(f(Index{}))>;
-  using T = typename SumTraits<V>::Value;
-  constexpr int N = SumTraits<V>::count;
-  static_assert(N * sizeof(T) <= most_sum_bytes);
-  T* const partial = static_cast<T*>(work);
-  T sum[N] = {};
-  const std::size_t step = std::size_t(gridDim.x) * blockDim.x;
-  for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) {
-    const V v = f(static_cast<Index>(i));
-#pragma unroll
-    for (int k = 0; k < N; ++k) sum[k] += SumTraits<V>::get(v, k);
-  }
-  block_sum(sum);
-  if (!arrive(sum, partial, arrived, gridDim.x, blockIdx.x)) return;
-  sum_partials(sum, partial, gridDim.x);
-  if (post && threadIdx.x < 32) share(post, 0, sum);
-  if (threadIdx.x == 0) {
-    *arrived = 0;
-    V total;
-    T* const out = reinterpret_cast<T*>(&total);
-    for (int k = 0; k < N; ++k) out[k] = sum[k];
-    leave ? leave_sums(leave, total) : close(total);
-  }
-}
-
-constexpr Index columns_at_once = 8;  // of reduce_columns, by a block: what they share is read once
-
-/// Columns from columns_at_once * blockIdx.y on of a reduce_columns; blocks without any leave at once.
-template <class F, class Close>
-__global__ void __launch_bounds__(block_threads)
-    reduce_columns_kernel(std::size_t n, Scalar<Index> count, Index extra, F f, Close close, void* work,
-                          unsigned* arrived, const Post* post, double* leave) {
-  using V = std::decay_t<decltype(f(Index{}, Index{}))>;
-  using T = typename SumTraits<V>::Value;
-  constexpr int C = columns_at_once, N = SumTraits<V>::count;
-  const Index first = static_cast<Index>(blockIdx.y) * C, columns = count() + extra;
-  if (first >= columns) return;
-  T sum[C * N] = {};
-  const std::size_t step = std::size_t(gridDim.x) * blockDim.x;
-  std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  const auto add = [&](int c) {
-    const V v = f(static_cast<Index>(i), first + c);
-#pragma unroll
-    for (int k = 0; k < N; ++k) sum[c * N + k] += SumTraits<V>::get(v, k);
-  };
-  if (first + C <= columns) {
-#pragma unroll 2
-    for (; i < n; i += step)
-#pragma unroll
-      for (int c = 0; c < C; ++c) add(c);
-  } else {
-    for (; i < n; i += step)
-#pragma unroll
-      for (int c = 0; c < C; ++c)
-        if (first + c < columns) add(c);
-  }
-  block_sum(sum);
-  T* const own = static_cast<T*>(work) + std::size_t(first) * N * gridDim.x;
-  if (!arrive(sum, own, arrived + blockIdx.y, gridDim.x, blockIdx.x)) return;
-  sum_partials(sum, own, gridDim.x);
-  if (post && threadIdx.x < 32) share(post, int(blockIdx.y), sum);
-  if (threadIdx.x == 0) {
-    arrived[blockIdx.y] = 0;
-    for (int c = 0; c < C && first + c < columns; ++c) {
-      V total;
-      for (int k = 0; k < N; ++k) reinterpret_cast<T*>(&total)[k] = sum[c * N + k];
-      leave ? leave_sums(leave + 2 * (first + c), total) : close(first + c, total);
-    }
-  }
-}
-
-template <class V>
-__device__ V sums_from(const Gathered& in, Index first) {
-  V total;
-  for (int k = 0; k < SumTraits<V>::count; ++k)
-    reinterpret_cast<typename SumTraits<V>::Value*>(&total)[k] = typename SumTraits<V>::Value(in(first + k));
-  return total;
-}
-template <class F, class Close>
-__global__ void close_kernel(F f, Close close, Gathered in) {
-  in.see_to_wishes();
-  close(sums_from<std::decay_t<decltype(f(Index{}))>>(in, 0));
-}
-template <class F, class Close>
-__global__ void close_columns_kernel(Scalar<Index> count, Index extra, F f, Close close, Gathered in) {
-  if (threadIdx.x == 0) in.see_to_wishes();
-  for (Index j = Index(threadIdx.x); j < count() + extra; j += Index(blockDim.x))
-    close(j, sums_from<std::decay_t<decltype(f(Index{}, Index{}))>>(in, 2 * j));
 }
 
 }  // namespace cuda
@@ -324,22 +175,55 @@ class Cuda {
   }
   template <class F, class Close>
   void reduce(std::size_t n, F f, Close close) const {
-    if (!visits_host()) return reduce_here(n, f, close, connected() ? team_->post() : nullptr, nullptr);
-    double* const sums = team_->own_sums(3, stream());
-    reduce_here(n, f, close, nullptr, sums);
-    const cuda::Gathered all = gathered(sums, 3);
-    cuda::close_kernel<<<1, 1, 0, stream()>>>(f, close, all);
+    double* const sums = visits_host() ? team_->own_sums(3, stream()) : nullptr;
+    const unsigned blocks = reduction_grid(n);
+    cuda::reduce_kernel<<<blocks, cuda::block_threads, 0, stream()>>>(
+        n, f, close, scratch(blocks * cuda::most_sum_bytes), counters(1), connected() ? team_->post() : nullptr, sums);
+    launched();
+    if (sums) close_gathered(sums, close, f, Index{});
+  }
+  template <class F>
+  void together(F f) const {
+    cuda::together_kernel<<<1, 32, 0, stream()>>>(f);
     launched();
   }
-  template <class F, class Close>
-  void reduce_columns(std::size_t n, Index most, Scalar<Index> count, Index extra, F f, Close close) const {
-    if (!visits_host())
-      return reduce_columns_here(n, most, count, extra, f, close, connected() ? team_->post() : nullptr, nullptr);
-    double* const sums = team_->own_sums(2 * std::size_t(most), stream());
-    reduce_columns_here(n, most, count, extra, f, close, nullptr, sums);
-    const cuda::Gathered all = gathered(sums, 2 * std::size_t(most));
-    cuda::close_columns_kernel<<<1, cuda::block_threads, 0, stream()>>>(count, extra, f, close, all);
+  template <class B, class T, std::size_t N, class Close, class Finish>
+  void dot_columns(std::size_t n, Columns<B> V, Index most, Scalar<Index> count, Index extra, std::array<View<T>, N> x,
+                   Close close, Finish finish) const {
+    double* const sums = visits_host() ? team_->own_sums(2 * std::size_t(most), stream()) : nullptr;
+    const cuda::Post* const post = connected() ? team_->post() : nullptr;
+    const unsigned groups = cuda::groups_of(most);
+    if (post && groups > unsigned(cuda::channels)) throw_too_many_columns();
+    const unsigned shares = cuda::blocks_for(std::int64_t(n / cuda::rows_of<B>) + 1);
+    const unsigned blocks =
+        std::max(groups, std::min(shares * groups, unsigned(cuda::ColumnsTuning::blocks * multiprocessors())));
+    cuda::dot_columns_kernel<<<blocks, cuda::block_threads, 0, stream()>>>(
+        n, V, count, extra, x, close, finish,
+        scratch(N * std::size_t(blocks) * cuda::ColumnsTuning::dotted * sizeof(double)), counters(Index(groups) + 1),
+        groups, post, sums);
     launched();
+    if (!sums) return;
+    const cuda::Gathered all = gathered(sums, 2 * std::size_t(most));
+    cuda::close_columns_kernel<<<1, cuda::block_threads, 0, stream()>>>(count, extra, x, close, finish, all);
+    launched();
+  }
+  template <class B, class T, std::size_t N, class F>
+  void combine_columns(std::size_t n, Columns<B> V, Index, Scalar<Index> count, std::array<View<T>, N> y, F f) const {
+    if (n == 0) return;
+    cuda::combine_columns_kernel<<<grid(n / cuda::rows_of<B> + 1), cuda::block_threads, 0, stream()>>>(n, V, count, y,
+                                                                                                       f);
+    launched();
+  }
+  template <class B, class T, std::size_t N, class F, class Close>
+  void combine_columns(std::size_t n, Columns<B> V, Index, Scalar<Index> count, std::array<View<T>, N> y, F f,
+                       Close close) const {
+    double* const sums = visits_host() ? team_->own_sums(3, stream()) : nullptr;
+    const unsigned blocks = reduction_grid(n / cuda::rows_of<B> + 1);
+    cuda::combine_and_reduce_kernel<<<blocks, cuda::block_threads, 0, stream()>>>(
+        n, V, count, y, f, close, scratch(blocks * cuda::most_sum_bytes), counters(1),
+        connected() ? team_->post() : nullptr, sums);
+    launched();
+    if (sums) close_gathered(sums, close, f, Index{}, Sums<T, int(N)>{});
   }
 
   // --- control --------------------------------------------------------------------------------------------------
@@ -412,24 +296,11 @@ class Cuda {
   bool visits_host() const { return team_ && !team_->connected(); }
   /// Over all ranks, of what a kernel left in own_sums.
   cuda::Gathered gathered(double* sums, std::size_t count) const;
-  template <class F, class Close>
-  void reduce_here(std::size_t n, F f, Close close, const cuda::Post* post, double* leave) const {
-    const unsigned blocks = reduction_grid(n);
-    cuda::reduce_kernel<<<blocks, cuda::block_threads, 0, stream()>>>(
-        n, f, close, scratch(blocks * cuda::most_sum_bytes), counters(1), post, leave);
-    launched();
-  }
-  template <class F, class Close>
-  void reduce_columns_here(std::size_t n, Index most, Scalar<Index> count, Index extra, F f, Close close,
-                           const cuda::Post* post, double* leave) const {
-    const unsigned blocks = reduction_grid(n);
-    const unsigned groups = unsigned((most + cuda::columns_at_once - 1) / cuda::columns_at_once);
-    if (post && groups > unsigned(cuda::channels)) throw_too_many_columns();
-    // Up to two sums a column: host code does not know what f returns.
-    cuda::reduce_columns_kernel<<<dim3(blocks, groups), cuda::block_threads, 0, stream()>>>(
-        n, count, extra, f, close,
-        scratch(2 * std::size_t(blocks) * groups * unsigned(cuda::columns_at_once) * sizeof(double)),
-        counters(Index(groups)), post, leave);
+  /// What follows where kernels left this rank's sums and did not close.
+  template <class Close, class F, class... Arguments>
+  void close_gathered(double* sums, Close close, F f, Arguments... of_f) const {
+    const cuda::Gathered all = gathered(sums, 3);
+    cuda::close_kernel<<<1, 32, 0, stream()>>>(f, close, all, of_f...);
     launched();
   }
   void make_room() const;

@@ -6,6 +6,7 @@
 // in CI, without any GPU. Slow on purpose; the arithmetic is the host space's own, bit for bit.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <functional>
@@ -92,9 +93,19 @@ class Emulated {
   void reduce(std::size_t n, F f, Close close) const {
     enqueue([own = host_, n, f, close](const Host&) { own.reduce(n, f, close); });
   }
-  template <class F, class Close>
-  void reduce_columns(std::size_t n, Index most, Scalar<Index> count, Index extra, F f, Close close) const {
-    enqueue([=, own = host_](const Host&) { own.reduce_columns(n, most, count, extra, f, close); });
+  template <class F>
+  void together(F f) const {
+    enqueue([f](const Host& host) { host.together(f); });
+  }
+  template <class B, class T, std::size_t N, class Close, class Finish>
+  void dot_columns(std::size_t n, Columns<B> V, Index most, Scalar<Index> count, Index extra, std::array<View<T>, N> x,
+                   Close close, Finish finish) const {
+    enqueue([=, own = host_](const Host&) { own.dot_columns(n, V, most, count, extra, x, close, finish); });
+  }
+  template <class B, class T, std::size_t N, class... F>
+  void combine_columns(std::size_t n, Columns<B> V, Index most, Scalar<Index> count, std::array<View<T>, N> y,
+                       F... f) const {
+    enqueue([=, own = host_](const Host&) { own.combine_columns(n, V, most, count, y, f...); });
   }
   template <class Body>
   void repeat_until(Scalar<int> stop, Body body, int at_once = 1) const {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,7 @@
 #endif
 
 #include "exec/array.hpp"
+#include "exec/lanes.hpp"
 #include "exec/together.hpp"
 
 namespace krilu::exec {
@@ -121,59 +123,75 @@ class Host {
   template <class F, class Close>
   void reduce(std::size_t n, F f, Close close) const {
     using V = std::decay_t<decltype(f(Index{}))>;
-    using Traits = SumTraits<V>;
-    using T = typename Traits::Value;
-    constexpr int N = Traits::count;
     const std::size_t pieces = (n + block - 1) / block;
     std::vector<V>& partial = partial_sums<V>(pieces);
     for_each_range(n, [f, &partial](Index begin, Index end) {
       partial[std::size_t(begin) / block] = sum_of_piece<V>(f, begin, end);
     });
-    V total{};
-    for (std::size_t p = 0; p < pieces; ++p) {
-      T* sum = reinterpret_cast<T*>(&total);
-      for (int k = 0; k < N; ++k) sum[k] += Traits::get(partial[p], k);
-    }
-    if (team_) team_->sum(reinterpret_cast<T*>(&total), std::size_t(N));
-    close(total);
+    close(total_of(partial, pieces));
   }
 
-  /// close(j, sum over i of f(i, j)) for 0 <= j < count() + extra, all columns in one pass over the rows. `most` bounds
-  /// their number. f returns a number or Sums<T, 2>.
-  template <class F, class Close>
-  void reduce_columns(std::size_t n, Index most, Scalar<Index> count, Index extra, F f, Close close) const {
-    using V = std::decay_t<decltype(f(Index{}, Index{}))>;
+  /// One step by all lanes, where the vectors live.
+  template <class F>
+  void together(F f) const {
+    f(Lanes{});
+  }
+
+  /// close(k, d) for 0 <= k < count() + extra, d[l] being the dot product of column k and x[l], all in one pass over
+  /// the rows; then finish(lanes). There are one or two x, in the space's own memory, and `most` columns at the most.
+  template <class B, class T, std::size_t N, class Close, class Finish>
+  void dot_columns(std::size_t n, Columns<B> V, Index most, Scalar<Index> count, Index extra, std::array<View<T>, N> x,
+                   Close close, Finish finish) const {
+    using D = Sums<T, int(N)>;
     const Index columns = count() + extra;
     const std::size_t pieces = (n + block - 1) / block;
-    std::vector<V>& partial = partial_sums<V>(pieces * std::size_t(most));
-    for_each_range(n, [f, &partial, columns, most](Index begin, Index end) {
-      V* out = partial.data() + std::size_t(begin) / block * std::size_t(most);
-      constexpr int last = SumTraits<V>::count - 1;
-      static_assert(last <= 1, "reduce_columns forms up to two sums a column");
-      Index j = 0;
-      for (; j + 4 <= columns; j += 4) {
-        sum_columns<4, 0>(f, begin, end, j, out);
-        if constexpr (last == 1) sum_columns<4, 1>(f, begin, end, j, out);
-      }
-      for (; j < columns; ++j) {
-        sum_columns<1, 0>(f, begin, end, j, out);
-        if constexpr (last == 1) sum_columns<1, 1>(f, begin, end, j, out);
-      }
+    std::vector<D>& partial = partial_sums<D>(pieces * std::size_t(most));
+    for_each_range(n, [V, x, &partial, columns, most](Index begin, Index end) {
+      D* const out = partial.data() + std::size_t(begin) / block * std::size_t(most);
+      // What columns share is read once; a second x finds them in the first-level cache.
+      Index k = 0;
+      for (; k + 4 <= columns; k += 4)
+        for (std::size_t l = 0; l < N; ++l) dots<4>(V, k, x[l].data, begin, end, out, int(l));
+      for (; k < columns; ++k)
+        for (std::size_t l = 0; l < N; ++l) dots<1>(V, k, x[l].data, begin, end, out, int(l));
     });
-    const auto total_of = [&](Index j) {
-      V total{};
-      for (std::size_t p = 0; p < pieces; ++p) add(total, partial[p * std::size_t(most) + std::size_t(j)]);
-      return total;
-    };
-    if (!team_) {
-      for (Index j = 0; j < columns; ++j) close(j, total_of(j));
-      return;
-    }
-    // One message for all columns.
-    std::vector<V> totals;
-    for (Index j = 0; j < columns; ++j) totals.push_back(total_of(j));
-    team_->sum(reinterpret_cast<typename SumTraits<V>::Value*>(totals.data()), totals.size() * SumTraits<V>::count);
-    for (Index j = 0; j < columns; ++j) close(j, totals[std::size_t(j)]);
+    // One message of a team for all columns.
+    std::vector<D> totals(static_cast<std::size_t>(columns), D{});
+    for (Index k = 0; k < columns; ++k)
+      for (std::size_t p = 0; p < pieces; ++p)
+        add(totals[std::size_t(k)], partial[p * std::size_t(most) + std::size_t(k)]);
+    if (team_) team_->sum(reinterpret_cast<T*>(totals.data()), totals.size() * N);
+    for (Index k = 0; k < columns; ++k) close(k, totals[std::size_t(k)]);
+    finish(Lanes{});
+  }
+
+  /// f(i, s) for 0 <= i < n, s[l] being the sum over k < count() of y[l][k] V[k][i]; y has one view or two. The columns
+  /// are read in one pass. `most` bounds the count. f may write columns from count() on.
+  template <class B, class T, std::size_t N, class F>
+  void combine_columns(std::size_t n, Columns<B> V, [[maybe_unused]] Index most, Scalar<Index> count,
+                       std::array<View<T>, N> y, F f) const {
+    for_each_range(n, [=, columns = count()](Index begin, Index end) {
+      T sum[N][block];
+      combine(V, columns, y, begin, end, sum);
+#pragma omp simd
+      for (Index i = begin; i < end; ++i) f(i, combined<T, N>(sum, i - begin));
+    });
+  }
+  /// The same, and close(lanes, sum over i of what f returns).
+  template <class B, class T, std::size_t N, class F, class Close>
+  void combine_columns(std::size_t n, Columns<B> V, [[maybe_unused]] Index most, Scalar<Index> count,
+                       std::array<View<T>, N> y, F f, Close close) const {
+    using S = std::decay_t<decltype(f(Index{}, Sums<T, int(N)>{}))>;
+    const std::size_t pieces = (n + block - 1) / block;
+    std::vector<S>& partial = partial_sums<S>(pieces);
+    for_each_range(n, [=, columns = count(), &partial](Index begin, Index end) {
+      T sum[N][block];
+      combine(V, columns, y, begin, end, sum);
+      const T(*const sums)[block] = sum;
+      partial[std::size_t(begin) / block] =
+          sum_of_piece<S>([f, sums, begin](Index i) { return f(i, combined<T, N>(sums, i - begin)); }, begin, end);
+    });
+    close(Lanes{}, total_of(partial, pieces));
   }
 
   // --- control --------------------------------------------------------------------------------------------------
@@ -278,36 +296,78 @@ class Host {
     for (int k = 0; k < SumTraits<V>::count; ++k)
       reinterpret_cast<typename SumTraits<V>::Value*>(&to)[k] += SumTraits<V>::get(v, k);
   }
-  /// Sum k of columns j .. j+C-1: what they share is read once, and no sum waits for itself. In lanes by hand, each sum
-  /// by name: left to itself the compiler takes the columns for the lanes of one vector. A second sum of the same
-  /// columns finds them in the first-level cache.
-  template <int C, int k, class F, class V>
-  static void sum_columns(const F& f, Index begin, Index end, Index j, V* out) {
-    using Traits = SumTraits<V>;
-    using T = typename Traits::Value;
+  /// The sums of all pieces, over all ranks.
+  template <class V>
+  V total_of(const std::vector<V>& partial, std::size_t pieces) const {
+    V total{};
+    for (std::size_t p = 0; p < pieces; ++p) add(total, partial[p]);
+    if (team_) team_->sum(reinterpret_cast<typename SumTraits<V>::Value*>(&total), std::size_t(SumTraits<V>::count));
+    return total;
+  }
+  /// out[k + c][l], the dot products of columns k + c, c < C, with x: no sum waits for itself. In lanes by hand, each
+  /// sum by name: left to itself the compiler takes the columns for the lanes of one vector.
+  template <int C, class B, class T, class D>
+  static void dots(Columns<B> V, Index k, const T* x, Index begin, Index end, D* out, int l) {
+    static_assert(C == 1 || C == 4);
     constexpr Index lanes = 64 / sizeof(T);
-    const auto value = [&f](Index i, Index column) { return Traits::get(f(i, column), k); };
+    const B *const c0 = V[k], *const c1 = V[k + C / 4], *const c2 = V[k + C / 2], *const c3 = V[k + C - 1];
     T s[lanes] = {}, t[lanes] = {}, u[lanes] = {}, v[lanes] = {};
     Index i = begin;
     for (; i + lanes <= end; i += lanes) {
 #pragma omp simd
       for (Index q = 0; q < lanes; ++q) {
-        s[q] += value(i + q, j);
+        s[q] += T(c0[i + q]) * x[i + q];
         if constexpr (C == 4) {
-          t[q] += value(i + q, j + 1);
-          u[q] += value(i + q, j + 2);
-          v[q] += value(i + q, j + 3);
+          t[q] += T(c1[i + q]) * x[i + q];
+          u[q] += T(c2[i + q]) * x[i + q];
+          v[q] += T(c3[i + q]) * x[i + q];
         }
       }
     }
     T* const sums[4] = {s, t, u, v};
+    const B* const column[4] = {c0, c1, c2, c3};
     for (int c = 0; c < C; ++c) {
       T rest = 0;
-      for (Index l = i; l < end; ++l) rest += value(l, j + c);
+      for (Index j = i; j < end; ++j) rest += T(column[c][j]) * x[j];
       for (Index width = lanes / 2; width > 0; width /= 2)
         for (Index q = 0; q < width; ++q) sums[c][q] += sums[c][q + width];
-      reinterpret_cast<T*>(&out[j + c])[k] = sums[c][0] + rest;
+      out[k + c][l] = sums[c][0] + rest;
     }
+  }
+  /// sum[l][i - begin] = sum over k < columns of y[l][k] V[k][i], two columns in a pass over the sums.
+  template <class B, class T, std::size_t N>
+  static void combine(Columns<B> V, Index columns, const std::array<View<T>, N>& y, Index begin, Index end,
+                      T (&sum)[N][block]) {
+    static_assert(N == 1 || N == 2);
+    const Index length = end - begin;
+    T *const a = sum[0], *const b = sum[N - 1];
+    for (Index i = 0; i < length; ++i) a[i] = b[i] = 0;
+    Index k = 0;
+    for (; k + 2 <= columns; k += 2) {
+      const B *const v0 = V[k] + begin, *const v1 = V[k + 1] + begin;
+      const T a0 = y[0][k], a1 = y[0][k + 1], b0 = y[N - 1][k], b1 = y[N - 1][k + 1];
+#pragma omp simd
+      for (Index i = 0; i < length; ++i) {
+        const T p = T(v0[i]), q = T(v1[i]);
+        a[i] += a0 * p + a1 * q;
+        if constexpr (N == 2) b[i] += b0 * p + b1 * q;
+      }
+    }
+    if (k < columns) {
+      const B* const v0 = V[k] + begin;
+      const T a0 = y[0][k], b0 = y[N - 1][k];
+#pragma omp simd
+      for (Index i = 0; i < length; ++i) {
+        a[i] += a0 * T(v0[i]);
+        if constexpr (N == 2) b[i] += b0 * T(v0[i]);
+      }
+    }
+  }
+  template <class T, std::size_t N>
+  static KRILU_INLINE Sums<T, int(N)> combined(const T (*sum)[block], Index i) {
+    Sums<T, int(N)> s;
+    for (std::size_t l = 0; l < N; ++l) s[int(l)] = sum[l][i];
+    return s;
   }
   template <class V>
   static std::vector<V>& partial_sums(std::size_t n) {

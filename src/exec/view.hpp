@@ -19,6 +19,16 @@ struct Scalar {
   KRILU_INLINE T& operator()() const { return *data; }
 };
 
+/// Vectors of equal length side by side, each `stride` entries after the one before.
+template <class T>
+struct Columns {
+  T* data = nullptr;
+  std::size_t stride = 0;
+  KRILU_INLINE T* operator[](Index k) const { return data + std::size_t(k) * stride; }
+  /// For vectors of n entries that all begin on a boundary of 32 bytes or more: what a space asks of their memory.
+  static constexpr std::size_t stride_of(std::size_t n) { return (n + 15) / 16 * 16; }
+};
+
 /// N sums of one pass: what the function of a reduction returns when it has more than one.
 template <class T, int N>
 struct Sums {

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -39,8 +40,9 @@ class Gmres final : public Method<Space, T> {
         n_(std::size_t(rows)),
         m_(std::min(restart, largest_basis(rows))),
         flexible_(flexible),
-        v_(ex_.template allocate<B>(n_ * std::size_t(m_ + 1))),
-        kept_(ex_.template allocate<B>(flexible ? n_ * std::size_t(m_) : 0)),
+        stride_(exec::Columns<B>::stride_of(n_)),
+        v_(ex_.template allocate<B>(stride_ * std::size_t(m_ + 1))),
+        kept_(ex_.template allocate<B>(flexible ? stride_ * std::size_t(m_) : 0)),
         u_(ex_.template allocate<T>(n_)),
         z_(ex_.template allocate<T>(n_)),
         w_(ex_.template allocate<T>(n_)),
@@ -61,89 +63,123 @@ class Gmres final : public Method<Space, T> {
 
   // Parts of the above: public because nvcc takes kernels, and what they capture, in public members only.
 
-  /// Loads of a GPU's thread that are on their way before the first is used.
-  static constexpr Index at_once = 8;
-
   /// What is small, where the vectors live.
   struct Small {
     Index m;
     exec::View<T> H, S, h, a, b, cosine, sine, g, y;
     exec::Scalar<T> beta, nu, own, before, claimed, g_before;  // beta: the unit of u; own: v's own coefficient
+    exec::Scalar<T> per_nu, unit_per_beta, square;
     exec::Scalar<Index> j, columns, first;  // columns of H; basis vectors; columns whose rotations V has taken up
     exec::View<Index> place;  // of each column of H: the basis vector that it is of, and its diagonal's row
     exec::Scalar<int> stop, cycle_done, goes_on, exhausted;
     exec::View<int> apart;  // basis vectors that nothing is made orthogonal to any more
 
-    // One thread of a GPU does what follows.
+    // Steps of all lanes together.
 
     /// The rotations of columns begin .. end-1, of one basis, on v, whose entry place[begin] comes first.
-    KRILU_INLINE void rotate(Index begin, Index end, T* v) const {
+    KRILU_INLINE void rotate(exec::Lanes lanes, Index begin, Index end, T* v) const {
       if (begin >= end) return;
-      T* at = v + place[begin];
-      T carried = *at;
-      for (Index k = begin; k < end; k += at_once) {
-        T c[at_once], s[at_once], lower[at_once];
-        for (Index q = 0; q < at_once; ++q) {
-          const bool have = k + q < end;
-          c[q] = have ? cosine[k + q] : T(1);
-          s[q] = have ? sine[k + q] : T(0);
-          lower[q] = have ? at[q + 1] : T(0);
+      T* const at = v + place[begin] - begin;
+      T carried = at[begin];
+      for (Index k = begin; k < end; k += lanes.count) {
+        const Index mine = k + lanes.lane();
+        const bool have = mine < end;
+        const T c = have ? cosine[mine] : T(1), s = have ? sine[mine] : T(0), lower = have ? at[mine + 1] : T(0);
+        T rotated = 0;
+        for (int q = 0; q < lanes.count && k + q < end; ++q) {
+          const T cq = lanes.of(c, q), sq = lanes.of(s, q), below = lanes.of(lower, q);
+          if (q == lanes.lane()) rotated = cq * carried + sq * below;
+          carried = cq * below - sq * carried;
         }
-        for (Index q = 0; q < at_once && k + q < end; ++q) {
-          *at++ = c[q] * carried + s[q] * lower[q];
-          carried = c[q] * lower[q] - s[q] * carried;
-        }
+        if (have) at[mine] = rotated;
       }
-      *at = carried;
-    }
-    /// f(k, x_k, y_k) for k < n.
-    template <class F>
-    static KRILU_INLINE void for_pairs(Index n, const T* x, const T* y, const F& f) {
-      for (Index k = 0; k < n; k += at_once) {
-        T p[at_once], q[at_once];
-        for (Index l = 0; l < at_once; ++l) {
-          p[l] = k + l < n ? x[k + l] : T(0);
-          q[l] = k + l < n ? y[k + l] : T(0);
-        }
-        for (Index l = 0; l < at_once && k + l < n; ++l) f(k + l, p[l], q[l]);
-      }
+      if (lanes.first()) at[end] = carried;
+      lanes.meet();
     }
     /// Column k of H from h; |g| of the row below its diagonal is the norm of the residual.
-    KRILU_INLINE void rotate_column(Index k) const {
+    KRILU_INLINE void rotate_column(exec::Lanes lanes, Index k) const {
       const Index p = place[k];
       T* const column = H.data + k * (m + 1);
       T size = 0;
-      for_pairs(p + 2, h.data, h.data, [&](Index i, T v, T) {
-        column[i] = v;
-        size += v * v;
-      });
-      rotate(first(), k, column);
-      T length = std::sqrt(column[p] * column[p] + column[p + 1] * column[p + 1]);
+      for (Index i = lanes.lane(); i < p + 2; i += lanes.count) {
+        column[i] = h[i];
+        size += h[i] * h[i];
+      }
+      size = lanes.sum(size);
+      lanes.meet();
+      rotate(lanes, first(), k, column);
+      const T upper = column[p], lower = column[p + 1];
+      T length = std::sqrt(upper * upper + lower * lower);
       // Nothing new in this column, as of a singular matrix: it lowers no residual and takes no part in x.
       if (h[p + 1] == T(0) && !(length > std::sqrt(size) * 8 * std::numeric_limits<T>::epsilon())) length = 0;
-      cosine[k] = length > T(0) ? column[p] / length : T(0);
-      sine[k] = length > T(0) ? column[p + 1] / length : T(1);
-      column[p] = length;
-      g[p] = g_before();
-      g[p + 1] = 0;
-      rotate(k, k + 1, g.data);
+      lanes.meet();
+      if (lanes.first()) {
+        cosine[k] = length > T(0) ? upper / length : T(0);
+        sine[k] = length > T(0) ? lower / length : T(1);
+        column[p] = length;
+        g[p] = g_before();
+        g[p + 1] = 0;
+      }
+      lanes.meet();
+      rotate(lanes, k, k + 1, g.data);
     }
-    /// u = V a + nu v: what h, or g, was told of beta u is set right. Nothing is left of u where it was rounding only.
-    KRILU_INLINE void settle(T uu) const {
-      const Index K = columns();
-      const bool of_r = j() == first();
+    /// u = V a + nu v: what h, or g, was told of beta u is set right. Nothing is left of u where it was rounding only;
+    /// the answer is whether it is so.
+    KRILU_INLINE bool settle(exec::Lanes lanes, T uu) const {
+      const Index K = columns(), newest = j();
+      const bool of_r = newest == first();
       T* const told = of_r ? g.data : h.data;
       const T size = beta();
       T inside = 0;
-      for_pairs(K, a.data, told, [&](Index k, T ak, T v) {
-        inside += ak * ak;
-        told[k] = v + size * ak;
-      });
-      const T rest = uu - inside;
-      exhausted() = !(rest > 100 * std::numeric_limits<T>::epsilon() * uu);
-      nu() = exhausted() ? T(1) : std::sqrt(rest);
-      told[K] = exhausted() ? T(0) : size * nu();
-      if (!of_r) rotate_column(j() - 1);
+      for (Index k = lanes.lane(); k < K; k += lanes.count) {
+        inside += a[k] * a[k];
+        told[k] += size * a[k];
+      }
+      const T rest = uu - lanes.sum(inside);
+      const bool none = !(rest > 100 * std::numeric_limits<T>::epsilon() * uu);
+      const T length = none ? T(1) : std::sqrt(rest);
+      if (lanes.first()) {
+        exhausted() = none;
+        nu() = length;
+        per_nu() = 1 / length;
+        told[K] = none ? T(0) : size * length;
+      }
+      lanes.meet();
+      if (!of_r) rotate_column(lanes, newest - 1);
+      return none;
+    }
+    /// H y = g.
+    KRILU_INLINE void solve_triangle(exec::Lanes lanes) const {
+      const exec::View<T> rest = a;
+      for (Index i = lanes.lane(); i <= columns(); i += lanes.count) rest[i] = g[i];
+      lanes.meet();
+      for (Index k = j(); k-- > 0;) {
+        const Index p = place[k];
+        const T *const column = H.data + k * (m + 1), pivot = column[p];
+        T yk = pivot != T(0) ? rest[p] / pivot : T(0);
+        if (!(yk - yk == T(0))) yk = 0;
+        for (Index i = lanes.lane(); i < p; i += lanes.count) rest[i] -= column[i] * yk;
+        if (lanes.first()) y[k] = yk;
+        lanes.meet();
+      }
+    }
+    /// b = S y, coefficients of V as it stands now. Basis by basis, since V has taken up the rotations of all but the
+    /// last.
+    KRILU_INLINE void combine_settled(exec::Lanes lanes) const {
+      const Index newest = j();
+      for (Index i = lanes.lane(); i <= columns(); i += lanes.count) b[i] = 0;
+      for (Index begin = 0, end = 0; begin < newest; begin = end) {
+        do ++end;
+        while (end < newest && end != first() && place[end] == place[end - 1] + 1);
+        for (Index i = lanes.lane(); i <= place[end - 1]; i += lanes.count) {
+          T sum = b[i];
+          for (Index k = begin; k < end; ++k)
+            if (i <= place[k]) sum += y[k] * S[k * (m + 1) + i];
+          b[i] = sum;
+        }
+        lanes.meet();
+        rotate(lanes, begin, end < first() ? end : first(), b.data);
+      }
     }
   };
 
@@ -155,7 +191,7 @@ class Gmres final : public Method<Space, T> {
     const auto& A = system.A;
     auto& M = system.M;
     const exec::View<T> x{system.x}, r{system.r}, u = u_.view(), z = z_.view(), w = w_.view();
-    const exec::View<B> V = v_.view(), Z = kept_.view();
+    const exec::Columns<B> V{v_.data(), stride_}, Z{kept_.data(), stride_};
     const Small s = small();
     const T unit = unit_, inverse = 1 / unit;  // of a basis vector v, unit v is stored
     const bool flexible = flexible_;
@@ -171,98 +207,97 @@ class Gmres final : public Method<Space, T> {
         // w = A M^-1 u
         M.apply(A, u.data, z.data, w.data);
         if (flexible) {
-          ex.for_each(n, KRILU_FN(Index i) { Z.data[std::size_t(s.j()) * n + std::size_t(i)] = B(unit * z[i]); });
+          ex.for_each(n, KRILU_FN(Index i) { Z[s.j()][i] = B(unit * z[i]); });
         }
-        // a = V^T u,  b = V^T w,  and so for u itself, which stands behind V
-        ex.reduce_columns(n, s.m + 1, s.columns, 1, KRILU_FN(Index i, Index k) {
-          const T v = T(V.data[std::size_t(k) * n + std::size_t(i)]);
-          return exec::Sums<T, 2>{{v * u[i], v * w[i]}};
-        }, KRILU_FN(Index k, exec::Sums<T, 2> sums) {
-          s.a[k] = s.apart[k] ? T(0) : sums[0] * inverse;
-          s.b[k] = s.apart[k] ? T(0) : sums[1] * inverse;
-        });
+        // a = V^T u,  b = V^T w,  and so for u itself, which stands behind V;
         // u = V a + nu v,  A M^-1 u = V b + c v + what w is to become
-        ex.once(KRILU_FN() {
+        ex.dot_columns(n, V, s.m + 1, s.columns, 1, std::array{u, w}, KRILU_FN(Index k, exec::Sums<T, 2> dots) {
+          s.a[k] = s.apart[k] ? T(0) : dots[0] * inverse;
+          s.b[k] = s.apart[k] ? T(0) : dots[1] * inverse;
+        }, KRILU_FN(exec::Lanes lanes) {
           const Index K = s.columns();
-          const T uu = s.a[K], uw = s.b[K];
-          s.settle(uu);
-          if (s.exhausted()) {
+          const T uw = s.b[K];
+          if (s.settle(lanes, s.a[K])) {
             s.cycle_done() = 1;
             return;
           }
           T ab = 0, bb = 0;
           T* const row_of_S = s.S.data + s.j() * (s.m + 1);
-          Small::for_pairs(K, s.a.data, s.b.data, [&](Index k, T ak, T bk) {
-            ab += ak * bk;
-            bb += bk * bk;
-            s.h[k] = bk;
-            row_of_S[k] = ak;
-          });
-          s.h[K] = s.own() = (uw - ab) / s.nu();
-          row_of_S[K] = s.nu();
+          for (Index k = lanes.lane(); k < K; k += lanes.count) {
+            ab += s.a[k] * s.b[k];
+            bb += s.b[k] * s.b[k];
+            s.h[k] = s.b[k];
+            row_of_S[k] = s.a[k];
+          }
+          const T nu = s.nu(), own = (uw - lanes.sum(ab)) / nu;
           // The next u is kept near the size of a unit vector.
-          s.before() = bb + s.own() * s.own();
-          s.beta() = std::sqrt(s.before());
-          if (!(s.beta() > T(0))) s.beta() = 1;
+          const T before = lanes.sum(bb) + own * own;
+          const T size = before > T(0) ? std::sqrt(before) : T(1);
+          if (lanes.first()) {
+            s.h[K] = s.own() = own;
+            row_of_S[K] = nu;
+            s.before() = before;
+            s.beta() = size;
+            s.unit_per_beta() = unit / size;
+          }
         });
-        if constexpr (!std::is_same_v<T, B>) {  // 16 bits have little range: the next u is of length 1 at the most
+        if constexpr (std::is_same_v<B, Half>) {  // fp16 has little range: the next u is of length 1 at the most
           ex.reduce(n, KRILU_FN(Index i) { return w[i] * w[i]; }, KRILU_FN(T ww) {
             if (ww > T(0)) s.beta() = std::sqrt(ww);
+            s.unit_per_beta() = unit / s.beta();
           });
         }
-        // v = (u - V a) / nu,  beta u = w - V b - c v, the next one
-        advance(true);
-        // |u|, and with it the newest column of H
-        ex.reduce(n, KRILU_FN(Index i) { return u[i] * u[i]; }, KRILU_FN(T uu) {
+        // v = (u - V a) / nu,  beta u = w - V b - c v, the next one;  |u|, and with it the newest column of H
+        ex.combine_columns(n, V, s.m + 1, s.columns, std::array{s.a, s.b}, KRILU_FN(Index i, exec::Sums<T, 2> Vab) {
+          const T v = (u[i] - Vab[0] * inverse) * s.per_nu();
+          const B next = B((w[i] - Vab[1] * inverse - s.own() * v) * s.unit_per_beta());
+          const T next_u = T(next) * inverse;
+          V[s.columns()][i] = B(unit * v);
+          V[s.columns() + 1][i] = next;
+          u[i] = next_u;
+          return next_u * next_u;
+        }, KRILU_FN(exec::Lanes lanes, T uu) {
           if (s.exhausted()) return;
           const Index k = s.j(), K = s.columns();
           const T ww = s.beta() * s.beta() * uu;
           const T before = ww + s.before();
-          s.exhausted() = !(ww > before * std::numeric_limits<T>::epsilon() * std::numeric_limits<T>::epsilon());
-          s.h[K + 1] = s.exhausted() ? T(0) : std::sqrt(ww);
-          s.place[k] = K;
-          s.g_before() = s.g[K];
-          s.rotate_column(k);
+          const bool none = !(ww > before * std::numeric_limits<T>::epsilon() * std::numeric_limits<T>::epsilon());
+          lanes.meet();
+          if (lanes.first()) {
+            s.exhausted() = none;
+            s.h[K + 1] = none ? T(0) : std::sqrt(ww);
+            s.place[k] = K;
+            s.g_before() = s.g[K];
+          }
+          lanes.meet();
+          s.rotate_column(lanes, k);
+          if (!lanes.first()) return;
           const T norm = s.g[K + 1] < 0 ? -s.g[K + 1] : s.g[K + 1];
           s.claimed() = norm;
           s.j() = k + 1;
           s.columns() = K + 1;
           s.apart[K + 1] = 0;
-          s.stop() = control().record(norm);
-          if (s.exhausted() && !s.stop() && s.H[k * (s.m + 1) + K] == T(0)) s.stop() = control().stop(Stop::breakdown);
-          s.cycle_done() = s.stop() || s.exhausted() || K + 1 == s.m;
+          int stop = control().record(norm);
+          if (none && !stop && s.H[k * (s.m + 1) + K] == T(0)) stop = control().stop(Stop::breakdown);
+          s.stop() = stop;
+          s.cycle_done() = stop || none || K + 1 == s.m;
         });
       });
 
-      // H y = g;  b = S y, coefficients of V as it stands now
-      ex.once(KRILU_FN() {
-        for (Index k = 0; k <= s.columns(); ++k) s.b[k] = 0;
-        for (Index k = s.j(); k-- > 0;) {
-          const Index p = s.place[k];
-          T sum = s.g[p];
-          for (Index l = k + 1; l < s.j(); ++l) sum -= s.H[l * (s.m + 1) + p] * s.y[l];
-          const T pivot = s.H[k * (s.m + 1) + p];
-          s.y[k] = pivot != T(0) ? sum / pivot : T(0);
-          if (!(s.y[k] - s.y[k] == T(0))) s.y[k] = 0;
-        }
-        // Basis by basis, since V has taken up the rotations of all but the last.
-        for (Index begin = 0; begin < s.j();) {
-          Index end = begin;
-          do {
-            for (Index i = 0; i <= s.place[end]; ++i) s.b[i] += s.y[end] * s.S[end * (s.m + 1) + i];
-            ++end;
-          } while (end < s.j() && end != s.first() && s.place[end] == s.place[end - 1] + 1);
-          s.rotate(begin, end < s.first() ? end : s.first(), s.b.data);
-          begin = end;
-        }
-        s.goes_on() = !s.stop();
+      ex.together(KRILU_FN(exec::Lanes lanes) {
+        s.solve_triangle(lanes);
+        s.combine_settled(lanes);
+        if (lanes.first()) s.goes_on() = !s.stop();
       });
       // x = x + Z y, or x + M^-1 V S y
       if (flexible) {
-        add_columns(n, s.j, s.y, inverse, Z, x);
+        ex.combine_columns(n, Z, s.m, s.j, std::array{s.y}, KRILU_FN(Index i, exec::Sums<T, 1> Zy) {
+          x[i] += Zy[0] * inverse;
+        });
       } else {
-        ex.for_each(n, KRILU_FN(Index i) { w[i] = 0; });
-        add_columns(n, s.columns, s.b, inverse, V, w);
+        ex.combine_columns(n, V, s.m + 1, s.columns, std::array{s.b}, KRILU_FN(Index i, exec::Sums<T, 1> Vb) {
+          w[i] = Vb[0] * inverse;
+        });
         M.apply(w.data, z.data);
         ex.for_each(n, KRILU_FN(Index i) { x[i] += z[i]; });
       }
@@ -283,33 +318,37 @@ class Gmres final : public Method<Space, T> {
     const std::size_t n = n_;
     const Small s = small();
     const exec::View<T> u = u_.view();
-    const exec::View<B> V = v_.view();
+    const exec::Columns<B> V{v_.data(), stride_};
     const T unit = unit_, inverse = 1 / unit;
 
     // The last vector of the basis that is there is settled and joins it.
     ex_.once(KRILU_FN() {
       if (s.columns() == 0 || s.columns() + 2 >= s.m || s.exhausted()) s.columns() = s.j() = s.first() = 0;
     });
-    ex_.reduce_columns(n, s.m + 1, s.columns, 0,
-                       KRILU_FN(Index i, Index k) { return u[i] * T(V.data[std::size_t(k) * n + std::size_t(i)]); },
-                       KRILU_FN(Index k, T uv) { s.a[k] = s.apart[k] ? T(0) : uv * inverse; });
-    ex_.reduce(n, KRILU_FN(Index i) { return s.columns() > 0 ? u[i] * u[i] : T(0); }, KRILU_FN(T uu) {
+    ex_.dot_columns(n, V, s.m + 1, s.columns, 0, std::array{u}, KRILU_FN(Index k, exec::Sums<T, 1> dot) {
+      s.a[k] = s.apart[k] ? T(0) : dot[0] * inverse;
+    }, KRILU_FN(exec::Lanes) {});
+    ex_.reduce(n, KRILU_FN(Index i) { return s.columns() > 0 ? u[i] * u[i] : T(0); }, KRILU_FN(T uu) { s.square() = uu; });
+    ex_.together(KRILU_FN(exec::Lanes lanes) {
+      const bool none = s.columns() > 0 && s.settle(lanes, s.square());
+      lanes.meet();
+      if (!lanes.first()) return;
       s.exhausted() = 0;
-      if (s.columns() == 0) return;
-      s.settle(uu);
-      if (s.exhausted()) s.columns() = s.j() = s.first() = 0;
+      if (none) s.columns() = s.j() = s.first() = 0;
     });
-    advance(false);
+    ex_.combine_columns(n, V, s.m + 1, s.columns, std::array{s.a}, KRILU_FN(Index i, exec::Sums<T, 1> Va) {
+      if (s.columns() > 0) V[s.columns()][i] = B(unit * (u[i] - Va[0] * inverse) * s.per_nu());
+    });
     ex_.once(KRILU_FN() {
       if (s.columns() > 0) s.apart[s.columns()++] = 1;
     });
     // V = V Q, Q being the rotations since the last time
     ex_.for_each_range(n, KRILU_FN(Index begin, Index end) {
       if (end - begin == 1 && s.first() < s.j()) {  // a GPU's thread: what goes from column to column stays in it
-        B* v = V.data + std::size_t(s.place[s.first()]) * n + std::size_t(begin);
+        B* v = V[s.place[s.first()]] + begin;
         T upper = T(*v);
-        for (Index k = s.first(); k < s.j(); ++k, v += n) {
-          const T c = s.cosine[k], d = s.sine[k], lower = T(v[n]);
+        for (Index k = s.first(); k < s.j(); ++k, v += V.stride) {
+          const T c = s.cosine[k], d = s.sine[k], lower = T(v[V.stride]);
           *v = B(c * upper + d * lower);
           upper = c * lower - d * upper;
         }
@@ -317,7 +356,7 @@ class Gmres final : public Method<Space, T> {
         return;
       }
       for (Index k = s.first(); k < s.j(); ++k) {
-        B *const upper = V.data + std::size_t(s.place[k]) * n, *const lower = upper + n;
+        B *const upper = V[s.place[k]], *const lower = upper + V.stride;
         const T c = s.cosine[k], d = s.sine[k];
 #pragma omp simd
         for (Index i = begin; i < end; ++i) {
@@ -328,11 +367,14 @@ class Gmres final : public Method<Space, T> {
       }
     });
     // g_k = (r, v_k),  r = r - sum_k g_k v_k,  |r|
-    ex_.reduce_columns(n, s.m + 1, s.columns, 0,
-                       KRILU_FN(Index i, Index k) { return r[i] * T(V.data[std::size_t(k) * n + std::size_t(i)]); },
-                       KRILU_FN(Index k, T rv) { s.g[k] = s.apart[k] ? T(0) : rv * inverse; });
-    add_columns(n, s.columns, s.g, -inverse, V, r);
-    ex_.reduce(n, KRILU_FN(Index i) { return r[i] * r[i]; }, KRILU_FN(T rr) {
+    ex_.dot_columns(n, V, s.m + 1, s.columns, 0, std::array{r}, KRILU_FN(Index k, exec::Sums<T, 1> dot) {
+      s.g[k] = s.apart[k] ? T(0) : dot[0] * inverse;
+    }, KRILU_FN(exec::Lanes) {});
+    ex_.combine_columns(n, V, s.m + 1, s.columns, std::array{s.g}, KRILU_FN(Index i, exec::Sums<T, 1> Vg) {
+      r[i] -= Vg[0] * inverse;
+      return r[i] * r[i];
+    }, KRILU_FN(exec::Lanes lanes, T rr) {
+      if (!lanes.first()) return;
       s.first() = s.j();
       s.exhausted() = 0;
       s.beta() = std::sqrt(rr);
@@ -349,74 +391,12 @@ class Gmres final : public Method<Space, T> {
     });
     // u = r / |r|
     ex_.for_each(n, KRILU_FN(Index i) {
-      B& v = V.data[std::size_t(s.columns()) * n + std::size_t(i)];
+      B& v = V[s.columns()][i];
       v = B(unit * (r[i] / s.beta()));
       u[i] = T(v) * inverse;
     });
   }
 
-  /// v = (u - V a) / nu behind V, and, where `on`, the next u = (w - V b - c v) / beta behind v.
-  void advance(bool on) {
-    const std::size_t n = n_;
-    const Small s = small();
-    const exec::View<T> u = u_.view(), w = w_.view();
-    const exec::View<B> V = v_.view();
-    const T unit = unit_, inverse = 1 / unit;
-    ex_.for_each_range(n, KRILU_FN(Index begin, Index end) {
-      const Index K = s.columns();
-      if (s.exhausted() || (!on && K == 0)) return;
-      const B* v = V.data;
-      if (end - begin == 1) {  // a GPU's thread
-        T au = 0, bw = 0;
-        for (Index k = 0; k < K; k += at_once) {
-          T value[at_once];
-          for (Index q = 0; q < at_once; ++q)
-            value[q] = k + q < K ? T(v[std::size_t(k + q) * n + std::size_t(begin)]) : T(0);
-          for (Index q = 0; q < at_once && k + q < K; ++q) {
-            au += s.a[k + q] * value[q];
-            if (on) bw += s.b[k + q] * value[q];
-          }
-        }
-        u[begin] -= au * inverse;
-        if (on) w[begin] -= bw * inverse;
-      } else {
-        Index k = 0;
-        for (; k + 2 <= K; k += 2, v += 2 * n) {
-          const T a0 = s.a[k] * inverse, a1 = s.a[k + 1] * inverse, b0 = s.b[k] * inverse, b1 = s.b[k + 1] * inverse;
-          const B *v0 = v, *v1 = v + n;
-          if (on) {
-#pragma omp simd
-            for (Index i = begin; i < end; ++i) {
-              const T p = T(v0[i]), q = T(v1[i]);
-              u[i] -= a0 * p + a1 * q;
-              w[i] -= b0 * p + b1 * q;
-            }
-          } else {
-#pragma omp simd
-            for (Index i = begin; i < end; ++i) u[i] -= a0 * T(v0[i]) + a1 * T(v1[i]);
-          }
-        }
-        for (; k < K; ++k, v += n) {
-          const T ak = s.a[k] * inverse, bk = on ? s.b[k] * inverse : T(0);
-#pragma omp simd
-          for (Index i = begin; i < end; ++i) {
-            u[i] -= ak * T(v[i]);
-            if (on) w[i] -= bk * T(v[i]);
-          }
-        }
-      }
-      B *const settled = V.data + std::size_t(K) * n, *const next = settled + n;
-      const T scale = 1 / s.nu(), c = s.own(), unit_of_u = unit / s.beta();
-#pragma omp simd
-      for (Index i = begin; i < end; ++i) {
-        const T value = u[i] * scale;
-        settled[i] = B(unit * value);
-        if (!on) continue;
-        next[i] = B(unit_of_u * (w[i] - c * value));
-        u[i] = T(next[i]) * inverse;
-      }
-    });
-  }
   // clang-format on
 
   std::size_t bytes() const override {
@@ -424,41 +404,8 @@ class Gmres final : public Method<Space, T> {
            flags_.bytes();
   }
 
-  // clang-format off
-  /// x = x + factor * sum over k < columns() of y_k z_k, four columns in a pass over x.
-  void add_columns(std::size_t n, exec::Scalar<Index> columns, exec::View<T> y, T factor, exec::View<B> Z,
-                   exec::View<T> x) const {
-    ex_.for_each_range(n, KRILU_FN(Index begin, Index end) {
-      const B* z = Z.data;
-      Index k = 0;
-      if (end - begin == 1) {  // a GPU's thread
-        T sum = 0;
-        for (; k < columns(); k += at_once) {
-          T value[at_once];
-          for (Index q = 0; q < at_once; ++q)
-            value[q] = k + q < columns() ? T(z[std::size_t(k + q) * n + std::size_t(begin)]) : T(0);
-          for (Index q = 0; q < at_once && k + q < columns(); ++q) sum += y[k + q] * value[q];
-        }
-        x[begin] += factor * sum;
-        return;
-      }
-      for (; k + 4 <= columns(); k += 4, z += 4 * n) {
-        const T y0 = factor * y[k], y1 = factor * y[k + 1], y2 = factor * y[k + 2], y3 = factor * y[k + 3];
-        const B *z0 = z, *z1 = z + n, *z2 = z + 2 * n, *z3 = z + 3 * n;
-#pragma omp simd
-        for (Index i = begin; i < end; ++i) x[i] += (y0 * T(z0[i]) + y1 * T(z1[i])) + (y2 * T(z2[i]) + y3 * T(z3[i]));
-      }
-      for (; k < columns(); ++k, z += n) {
-        const T yk = factor * y[k];
-#pragma omp simd
-        for (Index i = begin; i < end; ++i) x[i] += yk * T(z[i]);
-      }
-    });
-  }
-  // clang-format on
-
  private:
-  static constexpr Index numbers = 6;
+  static constexpr Index numbers = 9;
   /// Of all ranks' rows, so that all restart together.
   Index largest_basis(Index rows) const {
     const auto all = std::int64_t(ex_.total(std::size_t(rows)));
@@ -472,7 +419,9 @@ class Gmres final : public Method<Space, T> {
     const auto take = [&](Index count) { return exec::View<T>{std::exchange(at, at + count)}; };
     for (auto* matrix : {&s.H, &s.S}) *matrix = take((m_ + 1) * m_);
     for (auto* column : {&s.h, &s.a, &s.b, &s.cosine, &s.sine, &s.g, &s.y}) *column = take(m_ + 2);
-    for (auto* number : {&s.beta, &s.nu, &s.own, &s.before, &s.claimed, &s.g_before}) number->data = at++;
+    for (auto* number :
+         {&s.beta, &s.nu, &s.own, &s.before, &s.claimed, &s.g_before, &s.per_nu, &s.unit_per_beta, &s.square})
+      number->data = at++;
     std::size_t counter = 0, flag = 0;
     for (auto* c : {&s.j, &s.columns, &s.first}) *c = counters_.scalar(counter++);
     s.place.data = counters_.data() + counter;
@@ -485,6 +434,7 @@ class Gmres final : public Method<Space, T> {
   std::size_t n_;
   Index m_;
   bool flexible_;
+  std::size_t stride_;  // from one basis vector to the next
   T unit_ = 1;
   exec::Array<B> v_, kept_;
   exec::Array<T> u_, z_, w_, small_;

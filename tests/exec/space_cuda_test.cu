@@ -3,12 +3,14 @@
 // bits on every run. Kernels stand in free functions: nvcc takes none inside a test's private body.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <set>
 #include <vector>
 
+#include "base/half.hpp"
 #include "exec/cuda.cuh"
 #include "support/gpu.cuh"
 
@@ -71,18 +73,91 @@ std::vector<int> collatz(const Cuda& ex, int start) {
   return out(ex, state);
 }
 
-std::vector<double> column_sums(const Cuda& ex, Index n, Index most, Index count) {
-  const auto total = ex.allocate<double>(std::size_t(most));
-  const auto number = ex.allocate<Index>(1);
-  const auto t = total.view();
-  const auto c = number.scalar();
+/// What a column holds, exactly in 8 bits, and what the others hold, in few more.
+KRILU_INLINE float entry(std::size_t i, Index k) { return float(int((i * 7 + std::size_t(k) * 13) % 23) - 11); }
+KRILU_INLINE double first_of(std::size_t i) { return double(int(i % 5) - 2); }
+KRILU_INLINE double second_of(std::size_t i) { return double(int(i % 7) - 3); }
+KRILU_INLINE double coefficient_of(Index k) { return double(k % 9 - 4); }
+
+/// Sums that are integers, and so exact whatever their order: of each column with both vectors, then how often finish()
+/// ran; of the rows of x + V a and of y (V b); last of what the second kernel added up.
+template <class B, class T>
+std::vector<double> of_columns(const Cuda& ex, std::size_t n, Index most, Index used) {
+  const std::size_t stride = Columns<B>::stride_of(n);
+  const auto v = ex.allocate<B>(stride * std::size_t(most));
+  const auto x = ex.allocate<T>(n), y = ex.allocate<T>(n), a = ex.allocate<T>(std::size_t(most));
+  const auto dots = ex.allocate<double>(2 * std::size_t(most) + 2);
+  const auto counts = ex.allocate<Index>(1);
+  const Columns<B> V{v.data(), stride};
+  const auto xs = x.view(), ys = y.view(), as = a.view();
+  const auto to = dots.view();
+  const auto count = counts.scalar();
   ex.for_each(
-      std::size_t(most), KRILU_FN(Index j) { t[j] = -1; });
-  ex.once(KRILU_FN() { c() = count; });
-  ex.reduce_columns(
-      std::size_t(n), most, c, 0, KRILU_FN(Index i, Index j) { return double(i) * (j + 1); },
-      KRILU_FN(Index j, double s) { t[j] = s; });
-  return out(ex, total);
+      dots.size(), KRILU_FN(Index k) { to[k] = -1; });
+  ex.for_each(
+      std::size_t(most), KRILU_FN(Index k) { as[k] = T(coefficient_of(k)); });
+  ex.for_each(
+      n, KRILU_FN(Index i) {
+        xs[i] = T(first_of(std::size_t(i)));
+        ys[i] = T(second_of(std::size_t(i)));
+        for (Index k = 0; k < most; ++k) V[k][i] = B(entry(std::size_t(i), k));
+      });
+  ex.once(KRILU_FN() { count() = used; });
+  ex.dot_columns(
+      n, V, most, count, 0, std::array{xs, ys},
+      KRILU_FN(Index k, Sums<T, 2> d) {
+        to[2 * k] = double(d[0]);
+        to[2 * k + 1] = double(d[1]);
+      },
+      KRILU_FN(Lanes lanes) {
+        double there = 0;
+        for (Index k = lanes.lane(); k < used; k += lanes.count) there += to[2 * k] != -1;
+        there = lanes.sum(there);
+        if (lanes.first()) to[2 * most] = to[2 * most] == -1 ? there : -2;
+      });
+  ex.combine_columns(
+      n, V, most, count, std::array{as}, KRILU_FN(Index i, Sums<T, 1> Va) { xs[i] += Va[0]; });
+  ex.combine_columns(
+      n, V, most, count, std::array{as, as},
+      KRILU_FN(Index i, Sums<T, 2> Vab) {
+        ys[i] = ys[i] * Vab[1];
+        return double(Vab[0]);
+      },
+      KRILU_FN(Lanes lanes, double sum) {
+        if (lanes.first()) to[2 * most + 1] = sum;
+      });
+  std::vector<double> all = out(ex, dots);
+  for (const auto& rows : {out(ex, x), out(ex, y)}) all.insert(all.end(), rows.begin(), rows.end());
+  return all;
+}
+
+template <class B, class T>
+void expect_exact_columns(std::size_t n, Index most, Index used) {
+  const Cuda ex;
+  const std::vector<double> got = of_columns<B, T>(ex, n, most, used);
+  std::vector<double> want(2 * std::size_t(most) + 2, -1);
+  double all = 0;
+  for (Index k = 0; k < used; ++k) {
+    want[2 * std::size_t(k)] = want[2 * std::size_t(k) + 1] = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      want[2 * std::size_t(k)] += entry(i, k) * first_of(i);
+      want[2 * std::size_t(k) + 1] += entry(i, k) * second_of(i);
+    }
+  }
+  std::vector<double> x(n), y(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    double Va = 0;
+    for (Index k = 0; k < used; ++k) Va += entry(i, k) * coefficient_of(k);
+    x[i] = first_of(i) + Va;
+    y[i] = second_of(i) * Va;
+    all += Va;
+  }
+  want[2 * std::size_t(most)] = used;
+  want[2 * std::size_t(most) + 1] = all;
+  want.insert(want.end(), x.begin(), x.end());
+  want.insert(want.end(), y.begin(), y.end());
+  EXPECT_EQ(got, want) << n << " rows, " << used << " of " << most << " columns of " << 8 * sizeof(B) << " bits";
+  EXPECT_EQ(got, (of_columns<B, T>(ex, n, most, used))) << "the same on every run";
 }
 
 std::vector<int> covered(const Cuda& ex, std::size_t n) {
@@ -134,12 +209,25 @@ TEST(CudaSpace, SumsAreRightAndTheSameOnEveryRun) {
   }
 }
 
-TEST(CudaSpace, ColumnsAreSummedUpToTheCountOnTheDevice) {
+// Rows round a thread's piece of 2, 4 or 8 and a block's tile; columns round a group of 8 and the coefficients that
+// stand in shared memory.
+TEST(CudaSpace, ColumnsAreDottedAndCombinedExactly) {
   KRILU_REQUIRE_GPU();
-  const Cuda ex;
-  const Index n = 5000;
-  const auto t = column_sums(ex, n, 31, 7);
-  for (Index j = 0; j < 31; ++j) EXPECT_EQ(t[std::size_t(j)], j < 7 ? n * (n - 1) / 2.0 * (j + 1) : -1.0);
+  for (std::size_t n : {1u, 2u, 7u, 8u, 513u, 2047u, 2048u, 2057u, 5000u})
+    for (Index used : {0, 1, 7, 8, 9, 31}) {
+      expect_exact_columns<double, double>(n, 31, used);
+      expect_exact_columns<float, float>(n, 31, used);
+      expect_exact_columns<Half, float>(n, 31, used);
+      expect_exact_columns<Bfloat16, float>(n, 31, used);
+    }
+  expect_exact_columns<float, double>(1031, 20, 17);
+  for (Index used : {127, 128, 129, 300}) {
+    expect_exact_columns<double, double>(1001, 301, used);
+    expect_exact_columns<Bfloat16, float>(1001, 301, used);
+  }
+  expect_exact_columns<double, double>(300001, 9, 9);
+  expect_exact_columns<float, float>(300001, 9, 9);
+  expect_exact_columns<Bfloat16, float>(300003, 17, 17);
 }
 
 TEST(CudaSpace, LoopsAndBranchesNestWithoutTheHost) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The primitives of every execution space against plain loops: loops over rows, sums of one, two and three numbers,
-// sums of columns, repetition and conditions, at the sizes around one block of a sum. Sums are held bit for bit against
-// one host thread's, whatever the space and the number of threads, and to rounding against long double.
+// The primitives of every execution space against plain loops: loops over rows, sums of one, two and three numbers, dot
+// products and combinations of columns, repetition and conditions, at the sizes around one block of a sum. Sums are
+// held bit for bit against one host thread's, whatever the space and the number of threads, and to rounding against
+// long double.
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -152,48 +154,161 @@ TYPED_TEST(SpaceTest, SumsOfIntegers) {
   EXPECT_EQ(to_host(space, out)[0], Index((n + 2) / 3));
 }
 
+/// Columns and what there is to do with them: x, y of n entries, a and b of a coefficient a column.
+struct ColumnsOf {
+  std::size_t n = 0, stride = 0;
+  Index most = 0, used = 0;
+  std::vector<double> v, x, y, a, b;
+  ColumnsOf(std::size_t rows, Index columns, Index counted)
+      : n(rows),
+        stride(exec::Columns<double>::stride_of(rows)),
+        most(columns),
+        used(counted),
+        v(random_values(stride * std::size_t(columns), 21)),
+        x(random_values(rows, 22)),
+        y(random_values(rows, 23)),
+        a(random_values(std::size_t(columns), 24)),
+        b(random_values(std::size_t(columns), 25)) {}
+  double at(std::size_t i, Index k) const { return v[std::size_t(k) * stride + i]; }
+};
+
+/// The dot products of x and y with each column, 99 where there are none; then how often finish() ran, and whether all
+/// were there by then.
 template <class Space>
-std::vector<double> columns(int threads, std::size_t n, Index most, Index used) {
+std::vector<double> dots(int threads, const ColumnsOf& c) {
   const auto space = make_space<Space>(threads);
-  const auto a = to_device(space, random_values(n * std::size_t(most), 21));
-  const auto out = to_device(space, std::vector<double>(std::size_t(most), 99.0));
+  const auto v = to_device(space, c.v), x = to_device(space, c.x), y = to_device(space, c.y);
+  const auto out = to_device(space, std::vector<double>(2 * std::size_t(c.most), 99.0));
+  const auto finished = to_device(space, std::vector<double>(2, 0.0));
   const auto counts = to_device(space, std::vector<Index>{0});
-  const auto v = a.view(), to = out.view();
+  const auto to = out.view(), end = finished.view();
   const auto count = counts.scalar();
+  const Index used = c.used;
   space.once(KRILU_FN() { count() = used; });  // known to the space only
-  space.reduce_columns(
-      n, most, count, 0, KRILU_FN(Index i, Index j) { return v[j * Index(n) + i]; },
-      KRILU_FN(Index j, double s) { to[j] = s; });
-  return to_host(space, out);
+  space.dot_columns(
+      c.n, exec::Columns<double>{v.data(), c.stride}, c.most, count, 0, std::array{x.view(), y.view()},
+      KRILU_FN(Index k, Sums<double, 2> d) {
+        to[2 * k] = d[0];
+        to[2 * k + 1] = d[1];
+      },
+      KRILU_FN(exec::Lanes lanes) {
+        double there = 0;
+        for (Index k = lanes.lane(); k < 2 * used; k += lanes.count) there += to[k] != 99.0;
+        there = lanes.sum(there);
+        if (!lanes.first()) return;
+        end[0] += 1;
+        end[1] = there;
+      });
+  std::vector<double> all = to_host(space, out), last = to_host(space, finished);
+  all.insert(all.end(), last.begin(), last.end());
+  return all;
 }
 
-TYPED_TEST(SpaceTest, ColumnsAreSummedUpToTheirCount) {
+TYPED_TEST(SpaceTest, ColumnsAreDottedUpToTheirCount) {
   constexpr Index most = 5;
   for (Index used : {0, 1, 3, 5})
     for (std::size_t n : sizes) {
-      const std::vector<double> got = columns<TypeParam>(1, n, most, used);
-      const std::vector<double> a = random_values(n * most, 21);
-      for (Index j = 0; j < most; ++j) {
-        long double exact = 0;
-        for (std::size_t i = 0; i < n; ++i) exact += a[std::size_t(j) * n + i];
-        if (j < used)
-          EXPECT_NEAR(got[std::size_t(j)], double(exact), 1e-14 * double(n));
-        else
-          EXPECT_EQ(got[std::size_t(j)], 99.0) << "column " << j << " is beyond the count";
+      const ColumnsOf c(n, most, used);
+      const std::vector<double> got = dots<TypeParam>(1, c);
+      for (Index k = 0; k < most; ++k) {
+        long double with_x = 0, with_y = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+          with_x += (long double)(c.at(i, k)) * c.x[i];
+          with_y += (long double)(c.at(i, k)) * c.y[i];
+        }
+        const auto at = std::size_t(2 * k);
+        if (k < used) {
+          EXPECT_NEAR(got[at], double(with_x), 1e-14 * double(n));
+          EXPECT_NEAR(got[at + 1], double(with_y), 1e-14 * double(n));
+        } else {
+          EXPECT_EQ(got[at], 99.0) << "column " << k << " is beyond the count";
+        }
       }
+      EXPECT_EQ(got[2 * most], 1) << "finish() runs once";
+      EXPECT_EQ(got[2 * most + 1], 2 * used) << "finish() runs last";
       for (int threads : teams) {
-        EXPECT_EQ(bits(columns<TypeParam>(threads, n, most, used)), bits(got));
-        EXPECT_EQ(bits(columns<exec::Host>(threads, n, most, used)), bits(got));
+        EXPECT_EQ(bits(dots<TypeParam>(threads, c)), bits(got));
+        EXPECT_EQ(bits(dots<exec::Host>(threads, c)), bits(got));
       }
     }
 }
 
-TYPED_TEST(SpaceTest, AColumnSumFollowsALongerSum) {
+TYPED_TEST(SpaceTest, ADotProductFollowsALongerOne) {
   // Both keep partial sums from call to call: a longer one before must leave nothing behind.
-  const std::vector<double> fresh = columns<TypeParam>(2, 2 * block, 3, 3);
+  const ColumnsOf shorter(2 * block, 3, 3), longer(9 * block, 5, 5);
+  const std::vector<double> fresh = dots<TypeParam>(2, shorter);
   sums<TypeParam>(2, 9 * block);
-  columns<TypeParam>(2, 9 * block, 5, 5);
-  EXPECT_EQ(bits(columns<TypeParam>(2, 2 * block, 3, 3)), bits(fresh));
+  dots<TypeParam>(2, longer);
+  EXPECT_EQ(bits(dots<TypeParam>(2, shorter)), bits(fresh));
+}
+
+/// x + V a, then y times V b and at last the sum of its squares.
+template <class Space>
+std::vector<double> combinations(int threads, const ColumnsOf& c) {
+  const auto space = make_space<Space>(threads);
+  const auto v = to_device(space, c.v), x = to_device(space, c.x), y = to_device(space, c.y);
+  const auto a = to_device(space, c.a), b = to_device(space, c.b);
+  const auto total = to_device(space, std::vector<double>{-1});
+  const auto counts = to_device(space, std::vector<Index>{c.used});
+  const auto xs = x.view(), ys = y.view();
+  const auto to = total.scalar();
+  const exec::Columns<double> V{v.data(), c.stride};
+  space.combine_columns(
+      c.n, V, c.most, counts.scalar(), std::array{a.view()}, KRILU_FN(Index i, Sums<double, 1> Va) { xs[i] += Va[0]; });
+  space.combine_columns(
+      c.n, V, c.most, counts.scalar(), std::array{a.view(), b.view()},
+      KRILU_FN(Index i, Sums<double, 2> Vab) {
+        ys[i] *= Vab[1];
+        return ys[i] * ys[i] + 0 * Vab[0];
+      },
+      KRILU_FN(exec::Lanes lanes, double sum) {
+        if (lanes.first()) to() = sum;
+      });
+  std::vector<double> out = to_host(space, x), second = to_host(space, y);
+  out.insert(out.end(), second.begin(), second.end());
+  out.push_back(to_host(space, total)[0]);
+  return out;
+}
+
+TYPED_TEST(SpaceTest, ColumnsAreCombinedRowByRow) {
+  for (Index used : {0, 1, 2, 5})
+    for (std::size_t n : sizes) {
+      const ColumnsOf c(n, 5, used);
+      const std::vector<double> got = combinations<TypeParam>(1, c);
+      long double squares = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        long double Va = 0, Vb = 0;
+        for (Index k = 0; k < used; ++k) {
+          Va += (long double)(c.at(i, k)) * c.a[std::size_t(k)];
+          Vb += (long double)(c.at(i, k)) * c.b[std::size_t(k)];
+        }
+        ASSERT_NEAR(got[i], double(c.x[i] + Va), 1e-14);
+        ASSERT_NEAR(got[n + i], double(c.y[i] * Vb), 1e-14);
+        squares += c.y[i] * Vb * c.y[i] * Vb;
+      }
+      EXPECT_NEAR(got[2 * n], double(squares), 1e-14 * double(n));
+      for (int threads : teams) {
+        EXPECT_EQ(bits(combinations<TypeParam>(threads, c)), bits(got));
+        EXPECT_EQ(bits(combinations<exec::Host>(threads, c)), bits(got));
+      }
+    }
+}
+
+TYPED_TEST(SpaceTest, LanesTakeAStepTogether) {
+  const auto space = make_space<TypeParam>();
+  const auto out = to_device(space, std::vector<double>(101, 0.0));
+  const auto v = out.view();
+  space.together(KRILU_FN(exec::Lanes lanes) {
+    double sum = 0;
+    for (Index k = lanes.lane(); k < 100; k += lanes.count) {
+      v[k] = k;
+      sum += k;
+    }
+    sum = lanes.sum(sum);
+    lanes.meet();
+    if (lanes.first()) v[100] = sum + v[99];
+  });
+  EXPECT_EQ(to_host(space, out)[100], 4950 + 99);
 }
 
 TYPED_TEST(SpaceTest, RepeatsUntilStoppedAndNotOnceMore) {

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Columns on a GPU: dot products of every column with one vector or two, and combinations of columns in every row. Both
+// are bound by memory as long as enough of it is on its way, so a thread asks for 16 bytes of each of several columns
+// before it uses the first. Blocks that take different columns of the same rows run side by side: the vectors that
+// columns share come from the second-level cache then. Included by cuda.cuh.
+#pragma once
+
+#include <array>
+
+#include "exec/lanes.hpp"
+#include "exec/reductions.cuh"
+
+namespace krilu::exec::cuda {
+
+struct ColumnsTuning {
+  static constexpr int bytes = 16;          // of a column that a thread reads at once
+  static constexpr int dotted = 8;          // columns that a block forms the dot products of
+  static constexpr int combined = 4;        // columns that a thread asks for at once to combine them
+  static constexpr int blocks = 2;          // of dot products, on a multiprocessor
+  static constexpr int coefficients = 128;  // that stand in shared memory
+};
+
+/// Entries of a vector that a thread takes at once. Rows of a grid's tile: those of a block's threads.
+template <class B>
+constexpr int rows_of = ColumnsTuning::bytes / int(sizeof(B));
+template <class T, int R>
+struct alignas(ColumnsTuning::bytes) Piece {
+  T value[R];
+};
+template <int R, class T>
+__device__ __forceinline__ Piece<T, R> piece(const T* vector, std::size_t p) {
+  return reinterpret_cast<const Piece<T, R>*>(vector)[p];
+}
+
+KRILU_INLINE unsigned groups_of(Index columns) {
+  return unsigned(columns + ColumnsTuning::dotted - 1) / unsigned(ColumnsTuning::dotted);
+}
+
+/// Blocks share out groups of columns first, then rows: block b has group b % groups and every so many-th piece.
+template <class B, class T, std::size_t N, class Close, class Finish>
+__global__ void __launch_bounds__(block_threads, 2)
+    dot_columns_kernel(std::size_t n, Columns<B> V, Scalar<Index> count, Index extra, std::array<View<T>, N> x,
+                       Close close, Finish finish, void* work, unsigned* arrived, unsigned most_groups,
+                       const Post* post, double* leave) {
+  constexpr int C = ColumnsTuning::dotted, R = rows_of<B>;
+  __shared__ bool last;
+  const Index columns = count() + extra;
+  const unsigned groups = max(groups_of(columns), 1u), group = blockIdx.x % groups, share_of_rows = blockIdx.x / groups;
+  const std::size_t whole = n / R;
+  const unsigned shares = unsigned(min(std::size_t(gridDim.x / groups), whole / block_threads + 1));
+  if (share_of_rows >= shares) return;
+  // Groups of equal length, but for one column.
+  const Index first = Index(std::uint64_t(columns) * group / groups);
+  const int own = int(Index(std::uint64_t(columns) * (group + 1) / groups) - first);
+
+  T sum[C * N] = {};
+  if (own > 0) {
+    const B* column[C];  // those that the group lacks are read and not used
+#pragma unroll
+    for (int c = 0; c < C; ++c) column[c] = V[first + min(c, own - 1)];
+    for (std::size_t p = std::size_t(share_of_rows) * block_threads + threadIdx.x; p < whole;
+         p += std::size_t(shares) * block_threads) {
+      Piece<B, R> v[C];
+      Piece<T, R> xs[N];
+#pragma unroll
+      for (int c = 0; c < C; ++c) v[c] = piece<R>(column[c], p);
+#pragma unroll
+      for (std::size_t l = 0; l < N; ++l) xs[l] = piece<R>(x[l].data, p);
+#pragma unroll
+      for (int c = 0; c < C; ++c)
+#pragma unroll
+        for (std::size_t l = 0; l < N; ++l)
+#pragma unroll
+          for (int r = 0; r < R; ++r) sum[c * N + l] += T(v[c].value[r]) * xs[l].value[r];
+    }
+    if (const std::size_t i = whole * R + threadIdx.x; share_of_rows == 0 && i < n) {
+#pragma unroll
+      for (int c = 0; c < C; ++c)
+#pragma unroll
+        for (std::size_t l = 0; l < N; ++l) sum[c * N + l] += T(column[c][i]) * x[l][Index(i)];
+    }
+  }
+  block_sum(sum);
+  T* const partial = static_cast<T*>(work) + std::size_t(group) * (C * N) * shares;
+  if (!arrive(sum, partial, arrived + group, shares, share_of_rows)) return;
+  sum_partials(sum, partial, shares);
+  if (post && threadIdx.x < 32) share(post, int(group), sum);
+  if (threadIdx.x == 0) {
+    arrived[group] = 0;
+#pragma unroll
+    for (int c = 0; c < C; ++c) {
+      if (c >= own) break;
+      Sums<T, int(N)> dots;
+#pragma unroll
+      for (std::size_t l = 0; l < N; ++l) dots[int(l)] = sum[c * N + l];
+      leave ? leave_sums(leave + 2 * (first + c), dots) : close(first + c, dots);
+    }
+    // The last group of all.
+    __threadfence();
+    last = groups == 1 || atomicAdd(arrived + most_groups, 1u) == groups - 1;
+    if (last && groups > 1) {
+      arrived[most_groups] = 0;
+      __threadfence();
+    }
+  }
+  __syncthreads();
+  if (last && !leave && threadIdx.x < 32) finish(Lanes{});
+}
+
+template <class T, std::size_t N, class Close, class Finish>
+__global__ void close_columns_kernel(Scalar<Index> count, Index extra, std::array<View<T>, N>, Close close,
+                                     Finish finish, Gathered in) {
+  if (threadIdx.x == 0) in.see_to_wishes();
+  for (Index k = Index(threadIdx.x); k < count() + extra; k += Index(blockDim.x))
+    close(k, sums_from<Sums<T, int(N)>>(in, 2 * k));
+  __syncthreads();
+  if (threadIdx.x < 32) finish(Lanes{});
+}
+
+/// g(i, s) for the rows of this block, s[l] = sum_k y[l][k] V[k][i]. A thread combines rows that follow one another,
+/// and then passes sums on, so that the threads of a warp write rows that do.
+template <class B, class T, std::size_t N, class G>
+__device__ __forceinline__ void combine(std::size_t n, Columns<B> V, Index columns, const std::array<View<T>, N>& y,
+                                        G g) {
+  constexpr int Q = ColumnsTuning::combined, R = rows_of<B>, K = ColumnsTuning::coefficients;
+  static_assert(K % Q == 0);
+  __shared__ T coefficient[K][N];
+  __shared__ Piece<T, R> passed[N][block_threads];
+  const std::size_t pieces = (n + R - 1) / R;
+  const unsigned warp = threadIdx.x / 32 * 32, lane = threadIdx.x % 32;
+  bool staged = false;
+  for (std::size_t tile = std::size_t(blockIdx.x) * block_threads; tile < pieces;
+       tile += std::size_t(gridDim.x) * block_threads) {
+    const std::size_t p = min(tile + threadIdx.x, pieces - 1);  // a column's end is padded
+    Piece<T, R> sum[N] = {};
+    for (Index from = 0; from < columns; from += K) {
+      const int here = min(columns - from, Index(K));
+      if (!staged) {
+        __syncthreads();
+        for (int k = int(threadIdx.x); k < K; k += block_threads)
+#pragma unroll
+          for (std::size_t l = 0; l < N; ++l) coefficient[k][l] = k < here ? y[l][from + k] : T(0);
+        __syncthreads();
+        staged = columns <= K;
+      }
+      for (int k = 0; k < here; k += Q) {
+        Piece<B, R> v[Q];
+#pragma unroll
+        for (int q = 0; q < Q; ++q) v[q] = piece<R>(V[from + min(k + q, here - 1)], p);
+#pragma unroll
+        for (int q = 0; q < Q; ++q)
+#pragma unroll
+          for (std::size_t l = 0; l < N; ++l) {
+            const T c = coefficient[k + q][l];
+#pragma unroll
+            for (int r = 0; r < R; ++r) sum[l].value[r] += c * T(v[q].value[r]);
+          }
+      }
+    }
+#pragma unroll
+    for (std::size_t l = 0; l < N; ++l) passed[l][threadIdx.x] = sum[l];
+    __syncwarp();
+    const std::size_t first = (tile + warp) * R;
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+      const unsigned mine = unsigned(r) * 32 + lane;
+      if (first + mine >= n) break;
+      Sums<T, int(N)> s;
+#pragma unroll
+      for (std::size_t l = 0; l < N; ++l) s[int(l)] = passed[l][warp + mine / R].value[mine % R];
+      g(static_cast<Index>(first + mine), s);
+    }
+    __syncwarp();
+  }
+}
+
+template <class B, class T, std::size_t N, class F>
+__global__ void __launch_bounds__(block_threads)
+    combine_columns_kernel(std::size_t n, Columns<B> V, Scalar<Index> count, std::array<View<T>, N> y, F f) {
+  combine(n, V, count(), y, [&](Index i, const Sums<T, int(N)>& s) { f(i, s); });
+}
+template <class B, class T, std::size_t N, class F, class Close>
+__global__ void __launch_bounds__(block_threads)
+    combine_and_reduce_kernel(std::size_t n, Columns<B> V, Scalar<Index> count, std::array<View<T>, N> y, F f,
+                              Close close, void* work, unsigned* arrived, const Post* post, double* leave) {
+  using S = std::decay_t<decltype(f(Index{}, Sums<T, int(N)>{}))>;
+  using U = typename SumTraits<S>::Value;
+  constexpr int M = SumTraits<S>::count;
+  U sum[M] = {};
+  combine(n, V, count(), y, [&](Index i, const Sums<T, int(N)>& s) {
+    const S v = f(i, s);
+#pragma unroll
+    for (int k = 0; k < M; ++k) sum[k] += SumTraits<S>::get(v, k);
+  });
+  close_sum<S>(sum, close, work, arrived, post, leave);
+}
+
+template <class F>
+__global__ void together_kernel(F f) {
+  f(Lanes{});
+}
+
+}  // namespace krilu::exec::cuda
