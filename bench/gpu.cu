@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <functional>
@@ -100,7 +101,7 @@ double copy_bandwidth(const Cuda& space) {
 
 struct Case {
   Cuda space;
-  krilu::sparse::DeviceCsr a;
+  krilu::sparse::DeviceCsr a, symmetrised;  // the second: the pattern of A + A^T, where A's is not symmetric
   std::shared_ptr<const krilu::schedule::Plan> plan;
   std::shared_ptr<const krilu::sparse::SlicedPattern> pattern;
   krilu::sparse::SlicedMatrix<double> m;
@@ -108,6 +109,8 @@ struct Case {
 
   Case(const Cuda& s, const CsrMatrix& matrix) : space(s) {
     a = krilu::sparse::upload(s, matrix, true);
+    if (!krilu::sparse::facts(s, a).symmetry.pattern)
+      symmetrised = krilu::sparse::upload(s, krilu::sparse::adjacency(matrix), false);
     const auto n = std::size_t(a.rows);
     x = s.allocate<double>(n);
     y = s.allocate<double>(n);
@@ -115,6 +118,8 @@ struct Case {
     const auto values = krilu::random_vector(n, 1, -1, 1);
     s.copy_in(x, values.data(), n);
   }
+  /// What levels and blocks are those of.
+  const krilu::sparse::DeviceCsr& graph() const { return symmetrised.rows > 0 ? symmetrised : a; }
   void take(krilu::schedule::Plan p) {
     plan = std::make_shared<const krilu::schedule::Plan>(std::move(p));
     pattern = std::make_shared<const krilu::sparse::SlicedPattern>(space, a, plan->layout);
@@ -186,7 +191,9 @@ json sweeps(Case& c, Strategy s) {
   return out;
 }
 
-json solve(const CsrMatrix& a, const std::vector<double>& b, krilu::Options o, int repeat) {
+/// `others`: right-hand sides random:2 and on that are solved for too. One alone says little of an ordering: methods
+/// that are not monotonic may need a fifth more iterations, or fewer, for the next.
+json solve(const CsrMatrix& a, const std::vector<double>& b, krilu::Options o, int repeat, int others = 0) {
   json out;
   try {
     krilu::Solver solver(o);
@@ -219,8 +226,15 @@ json solve(const CsrMatrix& a, const std::vector<double>& b, krilu::Options o, i
     out["total_spread_ms"] = {*std::min_element(total.begin(), total.end()),
                               *std::max_element(total.begin(), total.end())};
     out["notes"] = r.notes;
-    // The cost of an iteration apart from what a solve costs once: two lengths of the same solve.
     std::vector<double> x(b.size(), 0.0);
+    std::vector<int> iterations{r.iterations};
+    for (int k = 0; k < others && r.status == krilu::Status::converged; ++k) {
+      std::fill(x.begin(), x.end(), 0.0);
+      const krilu::Result other = solver.solve(krilu::random_vector(b.size(), std::uint64_t(k) + 2, -1, 1), x);
+      if (other.status == krilu::Status::converged) iterations.push_back(other.iterations);
+    }
+    if (others > 0) out["iterations_of_each"] = iterations;
+    // The cost of an iteration apart from what a solve costs once: two lengths of the same solve.
     const int few = std::max(1, r.iterations / 4);
     Times t;
     for (int k = 0; k < 5; ++k) {
@@ -284,21 +298,20 @@ int main(int argc, char** argv) {
           c.take(krilu::schedule::as_given(space, c.a));
           for (const std::string& own_name : names) out["own"][own_name] = own(c, a, own_name);
         }
-        const bool paired = krilu::sparse::facts(space, c.a).symmetry.pattern;
-        if (wanted("sweeps") && paired) {
+        if (wanted("sweeps")) {
           out["levels_sync_free_ms"] =
-              called_ms(space, [&] { krilu::schedule::levels_sync_free(space, c.a, nullptr, nullptr); });
+              called_ms(space, [&] { krilu::schedule::levels_sync_free(space, c.graph(), nullptr, nullptr); });
           out["levels_by_rounds_ms"] =
-              called_ms(space, [&] { krilu::schedule::levels_by_rounds(space, c.a, nullptr, nullptr); });
-          c.take(krilu::schedule::by_levels(space, c.a, c.a, {}));
+              called_ms(space, [&] { krilu::schedule::levels_by_rounds(space, c.graph(), nullptr, nullptr); });
+          c.take(krilu::schedule::by_levels(space, c.a, c.graph(), {}));
           out["natural"]["levels"] = c.plan->levels();
           out["natural"]["spmv"] = product(c);
           for (Strategy s : {Strategy::level_set, Strategy::sync_free, Strategy::tiled})
             if (s != Strategy::level_set || c.plan->levels() <= 1000)
               out["natural"][krilu::triangular::to_string(s)] = sweeps(c, s);
           using Builder = krilu::schedule::BlockBuilder<Cuda>;
-          out["blocks"]["build_ms"] = called_ms(space, [&] { Builder(space, c.a.view(), c.a.view()).build(); });
-          const auto blocks = Builder(space, c.a.view(), c.a.view()).build();
+          out["blocks"]["build_ms"] = called_ms(space, [&] { Builder(space, c.a.view(), c.graph().view()).build(); });
+          const auto blocks = Builder(space, c.a.view(), c.graph().view()).build();
           const auto lay = [&] {
             return krilu::schedule::by_blocks(space, c.a, blocks.block.data(), blocks.colour.data(), blocks.colours);
           };
@@ -330,9 +343,10 @@ int main(int argc, char** argv) {
         s["auto"] = solve(a, b, o, repeat);
         o.solver = "bicgstab";
         o.precond = "dilu";
-        s["bicgstab dilu blocks"] = solve(a, b, o, repeat);
+        constexpr int others = 7;
+        s["bicgstab dilu blocks"] = solve(a, b, o, repeat, others);
         o.ordering = "natural";
-        s["bicgstab dilu natural"] = solve(a, b, o, repeat);
+        s["bicgstab dilu natural"] = solve(a, b, o, repeat, others);
         o.ordering = "auto";
         o.precond = "jacobi";
         s["bicgstab jacobi"] = solve(a, b, o, repeat);

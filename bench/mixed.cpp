@@ -23,6 +23,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "exec/host.hpp"
@@ -95,15 +96,17 @@ struct Widths {
 
 double width(const std::string& format) { return format == "fp64" ? 8 : format == "fp32" ? 4 : 2; }
 
-/// Of a Result::precision and the basis that was asked for; none where it is neither all double nor all lower.
-std::optional<Widths> widths_of(const std::string& precision, const std::string& basis) {
+/// Of a Result::precision; none where it is neither all double nor all lower.
+std::optional<Widths> widths_of(const std::string& precision) {
   if (precision == "fp64") return Widths{};
   if (precision.rfind("fp32", 0) != 0) return std::nullopt;
   const std::string name = precision.substr(0, precision.find(' '));
   const double stored = width(name.substr(name.find('/') + 1));
   Widths w{4, stored, stored, 4};
   if (precision.find("with its matrix in fp32") != std::string::npos) w.matrix = 4;
-  if (basis != "auto" && precision.find("with its basis in " + basis) != std::string::npos) w.basis = width(basis);
+  constexpr std::string_view basis = "with its basis in ";
+  if (const auto at = precision.find(basis); at != std::string::npos)
+    w.basis = width(precision.substr(at + basis.size(), 4));
   return w;
 }
 
@@ -129,8 +132,8 @@ bool noted(const Result& r, const char* beginning) {
 ///   The end of a cycle or of an inner solve, by its share of an iteration: a product and 6 words in double; for GMRES
 ///     also an application and the basis once. That a basis which goes on is brought up to date is not counted.
 /// None for other preconditioners and for precisions that changed during the solve.
-std::optional<double> bytes_per_iteration(double n, double k, const Result& r, const std::string& basis, int restart) {
-  const auto widths = widths_of(r.precision, basis);
+std::optional<double> bytes_per_iteration(double n, double k, const Result& r, int restart) {
+  const auto widths = widths_of(r.precision);
   if (!widths || noted(r, "precision raised") || r.iterations == 0) return std::nullopt;
   const Widths w = *widths;
   const std::string precond = r.precond.substr(0, r.precond.find(':'));
@@ -256,7 +259,7 @@ Json to_json(const Arguments& arguments, const CsrMatrix& a, const Side& side) {
                 {"ended_in", side.first.precision},
                 {"notes", side.first.notes}}}});
   const double rows = a.rows, off_diagonal = double(a.nnz()) - rows;
-  if (const auto bytes = bytes_per_iteration(rows, off_diagonal, r, arguments.basis, arguments.restart)) {
+  if (const auto bytes = bytes_per_iteration(rows, off_diagonal, r, arguments.restart)) {
     row["bytes_per_iteration"] = *bytes;
     row["gigabytes_per_s"] = *bytes * r.iterations / solve * 1e-9;
   }

@@ -33,18 +33,20 @@ SYSTEM = "gen:aniso3d:100x100x100"
 
 
 def strategy(ms):
-    return {"lower_ms": ms, "upper_ms": 2 * ms, "lower_called_ms": 2 * ms, "dilu_factor_ms": ms, "ilu0_factor_ms": ms}
+    return {"lower_ms": ms, "upper_ms": 2 * ms, "lower_called_ms": 2 * ms, "dilu_factor_ms": ms, "ilu0_factor_ms": ms,
+            "dilu_apply_ms": 3 * ms}
 
 
 def ours(system):
     solve = {"status": "converged", "iterations": 100, "ms_per_iteration": 0.25, "total_ms": 31.0,
              "solver": "bicgstab+dilu, block-multicolour, level-set"}
+    of_each = {"bicgstab dilu natural": [100, 50, 60], "bicgstab dilu blocks": [110, 70]}
     return {"device": "a GPU", "systems": {system: {
         "rows": 1000, "nonzeros": 7000, "spmv": {"as_given": {"ms": 0.02, "TB_per_s": 2.0}},
         "natural": {"levels": 28, "level-set": strategy(0.8), "sync-free": strategy(0.5), "tiled": strategy(0.4)},
         "blocks": {"level-set": strategy(0.03)},
-        "solve": {p: dict(solve) for p in ("auto", "bicgstab dilu blocks", "bicgstab dilu natural",
-                                           "bicgstab jacobi")}}}}
+        "solve": {p: dict(solve, **({"iterations_of_each": of_each[p]} if p in of_each else {}))
+                  for p in ("auto", "bicgstab dilu blocks", "bicgstab dilu natural", "bicgstab jacobi")}}}}
 
 
 def peer():
@@ -87,6 +89,8 @@ class Table(unittest.TestCase):
                      name + "0.250 (100) | 0.250 (100) | 2.00 (90) | 8.00 | 8.00 | 0.250 (100) | 0.500 (90) | 2.00 |",
                      name + "31.0 (100) | 31.0 (100) | 31.0 (100) | 31.0 (100) | bicgstab+dilu, block-multicolour | "
                      "124 | 4.00 | 2.0 |",
+                     # of the first two right-hand sides; sweeps by levels 2.4, by tiles 1.2
+                     name + "75.0 | 90.0 | 1.20 | level-set | 2.00 |",
                      "| poisson2d:100x100 | 250 | 500 | 25 |"):
             self.assertIn(line + "\n", text)
         self.assertNotIn("What is missing", text)
@@ -127,7 +131,8 @@ class Run(unittest.TestCase):
                 (pack / name).write_text("#!/bin/sh\n" + body + "\n")
                 (pack / name).chmod(0o755)
             start = time.monotonic()
-            with mock.patch.multiple(tool, PACK=pack, ROOT=pathlib.Path(folder), GENERATED=[SYSTEM], LEAST_SECONDS=0), \
+            with mock.patch.multiple(tool, PACK=pack, ROOT=pathlib.Path(folder), SETS={"systems": ([SYSTEM], [])},
+                                     LEAST_SECONDS=0), \
                     contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
                 status = tool.main(["run", str(out), "--limit", "0.5"])
             self.assertLess(time.monotonic() - start, 30)
@@ -138,13 +143,27 @@ class Run(unittest.TestCase):
             self.assertIn("krilu-bench-gpu: ended after 0.5 s", r["systems"]["foam_small"]["failures"][0])
             self.assertIn("SELL_ALG1", (out / "gpu.md").read_text())
 
+    def test_meshes_are_systems_in_both_numberings(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pack = pathlib.Path(folder)
+            (pack / "matrices" / "openfoam_airFoil2D").mkdir(parents=True)
+            for name in ("mesh_cylinder_lam.su2.gz", "spe10_model2_kx.txt.gz", "spe10_model2_kz.txt.gz"):
+                (pack / "matrices" / name).touch()
+            with mock.patch.multiple(tool, PACK=pack):
+                systems = tool.packed_meshes()
+        self.assertEqual(systems[0], "gen:spe10:matrices/spe10_model2_kx.txt.gz,matrices/spe10_model2_kz.txt.gz")
+        self.assertEqual(systems[2], "gen:fv:matrices/mesh_cylinder_lam.su2.gz,20,shuffled")
+        self.assertEqual([tool.display(s) for s in systems],
+                         ["SPE10, pressure", "cylinder_lam x 20", "cylinder_lam x 20 shuffled",
+                          "openfoam_airFoil2D x 47", "openfoam_airFoil2D x 47 shuffled"])
+
     def test_what_the_time_does_not_allow_is_listed(self):
         with tempfile.TemporaryDirectory() as folder:
             pack = pathlib.Path(folder)
             for name in ("krilu-bench-gpu", "krilu-cusparse-peer"):
                 (pack / name).touch()
             with mock.patch.multiple(tool, PACK=pack), contextlib.redirect_stdout(io.StringIO()) as said:
-                status = tool.main(["run", str(pack / "out"), "--quick", "--seconds", "1"])
+                status = tool.main(["run", str(pack / "out"), "--set", "quick", "--seconds", "1"])
             self.assertEqual(status, 1)
             self.assertIn("left out for want of time: aniso3d:100x100x100, convdiff3d:148x148x58", said.getvalue())
 
