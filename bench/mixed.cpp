@@ -125,9 +125,8 @@ bool noted(const Result& r, const char* beginning) {
 ///     5 words a row, in place of the product.
 ///   RAS and block ILU with their default local factors: about a product and 4 words a row more; what overlap adds to
 ///     the factors is not counted.
-///   GMRES: of step j of a cycle 2 j words of the basis (two passes over it) and about 9 others a row, averaged over
-///     cycles of R steps and one of the rest. A step that orthogonalises once more, in passes of its own, cannot be
-///     seen from here: two passes are counted.
+///   GMRES: of step j of a cycle 2 j + 1 words of the basis (dot products with it, a combination of it, two new
+///     vectors) and 5 others a row, averaged over cycles of R steps and one of the rest.
 ///   BiCGStab: two products, two applications, 19 words a row.
 ///   The end of a cycle or of an inner solve, by its share of an iteration: a product and 6 words in double; for GMRES
 ///     also an application and the basis once. That a basis which goes on is brought up to date is not counted.
@@ -159,7 +158,7 @@ std::optional<double> bytes_per_iteration(double n, double k, const Result& r, i
   const double full = r.iterations / restart, rest = r.iterations % restart;
   const double steps = (full * restart * (restart + 1.0) + rest * (rest + 1)) / 2;
   const double cycles = full + (rest > 0), ends = std::max(cycles, double(r.outer_iterations));
-  return application + following + (2 * steps / iterations * w.basis + 9 * w.word) * n +
+  return application + following + ((2 * steps / iterations + 1) * w.basis + 5 * w.word) * n +
          ends / iterations * (in_double + application + iterations / cycles * w.basis * n);
 }
 

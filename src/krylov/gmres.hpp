@@ -6,7 +6,7 @@
 // over the basis with the first of the next vector [Bielich, Langou, Thomas, Swirydowicz, Yamazaki, Boman 2022]. So A
 // is applied to a vector u that was projected once, and u = V a + nu v turns out afterwards: V takes v, and x is made
 // of V (a, nu) in u's place, so that nothing is lost. Once alone will not do: what it loses multiplies from step to
-// step, and costs three times the iterations on some systems. Step j: 1 A, 1 M, and 2 (j + 1) + 9 words a row.
+// step, and costs three times the iterations on some systems. Step j: 1 A, 1 M, and 2 (j + 1) + 6 words a row.
 //
 // The basis may be stored in less precision than is computed in (B): a vector is then what was stored [Aliaga, Anzt,
 // Gruetzmacher, Quintana-Orti, Tomas 2022].
