@@ -19,6 +19,24 @@ COMMAND = None
 BANNER = "%%MatrixMarket matrix coordinate real general\n"
 FULL = "/dev/full"
 SUBCOMMANDS = ("solve", "info", "compare")
+# A square of two triangles.
+SQUARE = """NDIME= 2
+NELEM= 2
+5 0 1 2
+5 0 2 3
+NPOIN= 4
+0 0
+1 0
+1 1
+0 1
+NMARK= 1
+MARKER_TAG= wall
+MARKER_ELEMS= 4
+3 0 1
+3 1 2
+3 2 3
+3 3 0
+"""
 
 
 def poisson(n):
@@ -163,6 +181,16 @@ class Solve(Case):
             self.assertTrue(0 <= seconds < 60, r["seconds"])
         self.assertGreater(r["bytes"], 12 * 1130 + 8 * 300 * 10)
         self.assertEqual(r["notes"], [])
+
+    def test_finite_volumes_on_a_mesh_of_su2(self):
+        self.write("square.su2", SQUARE)
+        out = self.good("solve", "gen:fv:square.su2,3")
+        self.assertIn("6 rows, 20 nonzeros", out)  # 2 cells in each of 3 layers, 1 face within one, 2 to the next
+        self.assertIn("converged after", out)
+        self.assertIn("2 cells", self.good("info", "square.su2"))
+        self.write("short.su2", SQUARE.replace("1 1\n0 1\n", "1 1\n"))
+        self.refused("solve", "gen:fv:short.su2", words=["short.su2:"])
+        self.refused("solve", "gen:fv:none.su2", words=["none.su2"])
 
     def test_json_alone_on_standard_output(self):
         r = json.loads(self.good("solve", "gen:poisson2d:9x9", "--json", "-"))
