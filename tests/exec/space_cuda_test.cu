@@ -77,6 +77,7 @@ std::vector<int> collatz(const Cuda& ex, int start) {
 KRILU_INLINE float entry(std::size_t i, Index k) { return float(int((i * 7 + std::size_t(k) * 13) % 23) - 11); }
 KRILU_INLINE double first_of(std::size_t i) { return double(int(i % 5) - 2); }
 KRILU_INLINE double second_of(std::size_t i) { return double(int(i % 7) - 3); }
+constexpr double no_sum = 0.5;  // sums are integers
 KRILU_INLINE double coefficient_of(Index k) { return double(k % 9 - 4); }
 
 /// Sums that are integers, and so exact whatever their order: of each column with both vectors, then how often finish()
@@ -93,7 +94,7 @@ std::vector<double> of_columns(const Cuda& ex, std::size_t n, Index most, Index 
   const auto to = dots.view();
   const auto count = counts.scalar();
   ex.for_each(
-      dots.size(), KRILU_FN(Index k) { to[k] = -1; });
+      dots.size(), KRILU_FN(Index k) { to[k] = no_sum; });
   ex.for_each(
       std::size_t(most), KRILU_FN(Index k) { as[k] = T(coefficient_of(k)); });
   ex.for_each(
@@ -111,9 +112,9 @@ std::vector<double> of_columns(const Cuda& ex, std::size_t n, Index most, Index 
       },
       KRILU_FN(Lanes lanes) {
         double there = 0;
-        for (Index k = lanes.lane(); k < used; k += lanes.count) there += to[2 * k] != -1;
+        for (Index k = lanes.lane(); k < used; k += lanes.count) there += to[2 * k] != no_sum;
         there = lanes.sum(there);
-        if (lanes.first()) to[2 * most] = to[2 * most] == -1 ? there : -2;
+        if (lanes.first()) to[2 * most] = to[2 * most] == no_sum ? there : -2;
       });
   ex.combine_columns(
       n, V, most, count, std::array{as}, KRILU_FN(Index i, Sums<T, 1> Va) { xs[i] += Va[0]; });
@@ -135,7 +136,7 @@ template <class B, class T>
 void expect_exact_columns(std::size_t n, Index most, Index used) {
   const Cuda ex;
   const std::vector<double> got = of_columns<B, T>(ex, n, most, used);
-  std::vector<double> want(2 * std::size_t(most) + 2, -1);
+  std::vector<double> want(2 * std::size_t(most) + 2, no_sum);
   double all = 0;
   for (Index k = 0; k < used; ++k) {
     want[2 * std::size_t(k)] = want[2 * std::size_t(k) + 1] = 0;
