@@ -17,6 +17,7 @@ struct Rows {
   const Index* columns;
   const Offset* diagonal;
   const Index* sequence;
+  const unsigned char* plain;
   const double* a;
   double* factors;
   double* work;  // as long as factors, where a row is too long for shared memory
@@ -115,26 +116,35 @@ __device__ void eliminate_row(const Rows& e, Index i, int lane, unsigned group, 
   if (lane == 0) e.factors[middle] = rd;
 }
 
-template <int G>
+/// A row of which nothing is updated but the pivot. Where that is so of all rows (pivots), they wait for each other's
+/// pivots; else for the upper entries that others, too, may wait for.
+template <int G, Updated updated>
 __device__ void find_pivot(const Rows& e, Index i, int lane, unsigned group) {
+  constexpr bool pivots = updated == Updated::pivots;
   const Offset begin = e.offsets[i], middle = e.diagonal[i];
   double less = 0;
   for (Offset p = begin + lane; p < middle; p += G) {
     const Index k = __ldg(e.columns + p);
     const Offset first = __ldg(e.diagonal + k) + 1, last = __ldg(e.offsets + k + 1);
-    double mirror = 0;
-    if (first < last) {
-      const Offset at = last_up_to(e.columns, first, last, i);
-      if (e.columns[at] == i) mirror = __ldg(e.a + at);
-    }
-    const double* const rd = e.factors + __ldg(e.diagonal + k);
-    less += __ldg(e.a + p) * awaited(rd, Awaited<double>::load(rd)) * mirror;
+    const Offset at = first < last ? last_up_to(e.columns, first, last, i) : first;
+    const bool mirrored = first < last && e.columns[at] == i;
+    if (!pivots && !mirrored) continue;
+    const double* const cell = e.factors + (pivots ? first - 1 : at);
+    const double waited_for = awaited(cell, Awaited<double>::load(cell));
+    less += __ldg(e.a + p) * (pivots ? waited_for * (mirrored ? __ldg(e.a + at) : 0.0) : waited_for);
   }
   for (int offset = G / 2; offset > 0; offset /= 2) less += __shfl_xor_sync(group, less, offset, G);
   const double rd = reciprocal_pivot(e, i, e.a[middle] - less);
-  if (lane == 0) Awaited<double>::store(e.factors + middle, triangular::told(rd));
-  for (Offset p = begin + lane; p < e.offsets[i + 1]; p += G)
-    if (p != middle) e.factors[p] = p > middle || e.scaled ? e.a[p] * rd : e.a[p];
+  if (pivots && lane == 0) Awaited<double>::store(e.factors + middle, triangular::told(rd));
+  for (Offset p = middle + 1 + lane; p < e.offsets[i + 1]; p += G) {
+    const double u = e.a[p] * rd;
+    if (pivots)
+      e.factors[p] = u;
+    else
+      Awaited<double>::store(e.factors + p, triangular::told(u));
+  }
+  for (Offset p = begin + lane; p < middle; p += G) e.factors[p] = e.scaled ? e.a[p] * rd : e.a[p];
+  if (!pivots && lane == 0) e.factors[middle] = rd;
 }
 
 constexpr unsigned threads = 128;
@@ -155,8 +165,8 @@ __global__ void __launch_bounds__(threads) eliminate_kernel(Rows e, unsigned* ti
     const Index n = Index(__shfl_sync(group, taken, 0, G));
     if (n >= e.rows) return;
     const Index i = e.sequence ? __ldg(e.sequence + n) : n;
-    if constexpr (updated == Updated::pivots) {
-      find_pivot<G>(e, i, lane, group);
+    if (updated == Updated::pivots || (e.plain && __ldg(e.plain + i))) {
+      find_pivot<G, updated>(e, i, lane, group);
     } else {
       const Offset begin = e.offsets[i];
       const Index length = e.offsets[i + 1] - begin;
@@ -193,6 +203,7 @@ void eliminate(const exec::Cuda& space, const DevicePattern& pattern, Updated up
                pattern.columns.data(),
                pattern.diagonal.data(),
                pattern.sequence.data(),
+               pattern.plain.size() > 0 ? pattern.plain.data() : nullptr,
                a.a.data(),
                factors,
                work.data(),

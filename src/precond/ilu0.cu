@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ILU(0) on a GPU: elimination.cuh over the slices' entries row by row, whatever the strategy of the sweeps. On a graph
 // without triangles (five- and seven-point stencils, hexahedra) elimination changes nothing but the diagonal: ILU(0) is
-// DILU there, and formed like it. Elsewhere the factors are kept as they come, (E + L) (I + U).
+// DILU there, and formed like it. Elsewhere the factors are kept as they come, (E + L) (I + U), and rows without a
+// triangle, all but one in a hundred on many meshes, are still formed like DILU's.
 #include "exec/cuda_algorithms.cuh"
 #include "precond/factors.cuh"
 
@@ -63,18 +64,20 @@ __global__ void list_sequence(Index slices, const Index* list, const Index* slic
   if (i < slice_row[list[k] + 1]) row[before[k] + i - first] = i;
 }
 
-/// Sets *met where eliminating a row changes an entry off the diagonal: where the graph has a triangle.
-__global__ void look_for_updates(Index n, CsrView a, const Offset* diagonal, int* met) {
+/// Which rows elimination changes in the pivot alone; *met: not all of them, the graph has a triangle.
+__global__ void find_plain_rows(Index n, CsrView a, const Offset* diagonal, unsigned char* plain, int* met) {
   const Index i = Index(blockIdx.x * blockDim.x + threadIdx.x);
-  if (i >= n || *static_cast<volatile int*>(met)) return;
-  for (Offset p = a.offsets[i]; p < diagonal[i]; ++p) {
-    const Index k = a.columns[p];
-    for (Offset t = diagonal[k] + 1; t < a.offsets[k + 1]; ++t)
-      if (a.columns[t] != i && sparse::find_entry(a, i, a.columns[t]) >= 0) {
-        *static_cast<volatile int*>(met) = 1;
-        return;
-      }
-  }
+  if (i >= n) return;
+  const auto is_plain = [&] {
+    for (Offset p = a.offsets[i]; p < diagonal[i]; ++p) {
+      const Index k = a.columns[p];
+      for (Offset t = diagonal[k] + 1; t < a.offsets[k + 1]; ++t)
+        if (a.columns[t] != i && sparse::find_entry(a, i, a.columns[t]) >= 0) return false;
+    }
+    return true;
+  };
+  plain[i] = is_plain();
+  if (!plain[i]) *static_cast<volatile int*>(met) = 1;
 }
 
 struct Parts {
@@ -128,7 +131,9 @@ Ilu0<exec::Cuda, double>::Ilu0(const Context<exec::Cuda>& context, std::shared_p
   const auto met_there = space_.allocate<int>(1);
   space_.clear(met_there);
   const CsrView a{rows, rows, p.offsets.data(), p.columns.data(), nullptr};
-  look_for_updates<<<blocks_for(rows), 256, 0, space_.stream()>>>(rows, a, p.diagonal.data(), met_there.data());
+  p.plain = space_.allocate<unsigned char>(n);
+  find_plain_rows<<<blocks_for(rows), 256, 0, space_.stream()>>>(rows, a, p.diagonal.data(), p.plain.data(),
+                                                                 met_there.data());
   launched("looking for triangles");
   is_dilu_ = space_.read(met_there, 0) == 0;
   p.longest = space_.read(longest, 0);

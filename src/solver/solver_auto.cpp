@@ -53,11 +53,13 @@ void Solver::Body::choose_device() {
     engine = d == "emulated" ? solver::make_emulated_engine(options, team) : solver::make_host_engine(options, team);
 }
 
-/// Known without building anything: on no lattice, blocks of more neighbours than a chain's have six colours or more as
-/// a rule, and where there are few rows, their launches alone take too long.
+/// Known without building anything: on no lattice, blocks have some five colours more than rows have neighbours (six in
+/// the plane), and a colour's launch takes this long however few rows it has. Building blocks takes as long as tens of
+/// iterations.
 bool Solver::Body::sweeps_cannot_pay(Offset nonzeros) const {
-  constexpr double launch = 0.0032, launches = 11;  // of six colours; ms
   if (nonzeros < 4.0 * rows) return false;
+  const double neighbours = double(nonzeros) / rows - 1, colours = neighbours < 4.5 ? 6 : neighbours + 5;
+  const double launch = 0.0043 + 2.4e-9 * rows, launches = 2 * colours - 1;  // ms
   const double product = (12.0 * nonzeros + 24.0 * rows) / bytes_a_ms + 0.002;
   const double others = product + vectors_of(rows);
   return launch * launches > (worth - 1) * others && !engine->on_lattice();
