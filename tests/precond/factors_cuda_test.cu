@@ -93,10 +93,27 @@ void expect_all_factors(const Cuda& ex, const std::vector<GpuCase>& cases, std::
       for (const char* name : {"dilu", "ilu0"}) expect_factors(ex, name, c, seed);
 }
 
+/// A lattice of five points, every 19th row of which has a diagonal neighbour too: most rows change in their pivot
+/// alone.
+CsrMatrix with_few_triangles(Index nx, Index ny) {
+  RowMaps rows(std::size_t(nx * ny));
+  const auto couple = [&](Index i, Index j) {
+    rows[std::size_t(i)][j] = -1 - 0.01 * (i % 7);
+    rows[std::size_t(j)][i] = -1 + 0.01 * (j % 5);
+  };
+  for (Index i = 0; i < nx * ny; ++i) {
+    if (i % nx + 1 < nx) couple(i, i + 1);
+    if (i + nx < nx * ny) couple(i, i + nx);
+    if (i % 19 == 0 && i % nx + 1 < nx && i + nx < nx * ny) couple(i, i + nx + 1);
+  }
+  return dominant(std::move(rows));
+}
+
 TEST(FactorsSmall, AreTheHostsInTheSameSequence) {
   KRILU_REQUIRE_GPU();
   const Cuda ex;
   expect_all_factors(ex, small_cases(), 701);
+  expect_factors(ex, "ilu0", {"few triangles", with_few_triangles(24, 17)}, 704);
   for (const char* name : {"dic", "ic0"}) {
     expect_factors(ex, name, {"grid", grid(20, 15, true)}, 702);
     expect_factors(ex, name,
