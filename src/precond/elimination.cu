@@ -64,7 +64,7 @@ template <int G>
 __device__ void eliminate_row(const Rows& e, Index i, int lane, unsigned group, const Index* column, double* w) {
   const Offset begin = e.offsets[i], middle = e.diagonal[i];
   const Index length = e.offsets[i + 1] - begin, lower = middle - begin;
-  // Two steps, so that nothing is waited for between one row k and the next: the first asks for what the second needs.
+  // Two steps, so that nothing is waited for between one row k and the next: each asks for what the other needs.
   const auto ask = [&](Offset from, Offset end) {
     Ahead ahead;
     ahead.from = from;
@@ -91,8 +91,13 @@ __device__ void eliminate_row(const Rows& e, Index i, int lane, unsigned group, 
     const auto ask_for = [&](Index a) {
       return a < count ? ask(__shfl_sync(group, first, a, G) + lane, __shfl_sync(group, last, a, G)) : Ahead{};
     };
-    /// Of row k = column[a0 + a], whose entry `now` is this lane's.
-    const auto subtract = [&](Index a, Ahead now) {
+    Ahead next = ask_for(0), after = ask_for(1);
+    find(next);
+    for (Index a = 0; a < count; ++a) {
+      Ahead now = next;
+      next = after;
+      after = ask_for(a + 2);
+      find(next);
       const double own = w[a0 + a];
       for (;;) {
         if (now.at >= 0) w[now.at] -= own * awaited(e.factors + now.from, now.value);
@@ -102,37 +107,6 @@ __device__ void eliminate_row(const Rows& e, Index i, int lane, unsigned group, 
         find(now);
       }
       __syncwarp(group);
-    };
-    if constexpr (G == 8) {  // all at once: what comes last is all that is waited for
-      Ahead ahead[G];
-#pragma unroll
-      for (int a = 0; a < G; ++a) ahead[a] = ask_for(a);
-#pragma unroll
-      for (int a = 0; a < G; ++a) find(ahead[a]);
-      for (int looks = 0;; ++looks) {
-        bool missing = false;
-#pragma unroll
-        for (int a = 0; a < G; ++a)
-          if (ahead[a].at >= 0 && Awaited<double>::is(ahead[a].value)) {
-            missing = true;
-            ahead[a].value = Awaited<double>::load(e.factors + ahead[a].from);
-          }
-        if (!__any_sync(group, missing)) break;
-        if (looks > triangular::most_looks) __trap();
-      }
-#pragma unroll
-      for (int a = 0; a < G; ++a)
-        if (a < count) subtract(a, ahead[a]);
-    } else {  // two rows ahead
-      Ahead next = ask_for(0), after = ask_for(1);
-      find(next);
-      for (Index a = 0; a < count; ++a) {
-        const Ahead now = next;
-        next = after;
-        after = ask_for(a + 2);
-        find(next);
-        subtract(a, now);
-      }
     }
   }
   const double rd = reciprocal_pivot(e, i, w[lower]);
