@@ -20,7 +20,7 @@ struct ColumnsTuning {
   static constexpr int coefficients = 128;  // that stand in shared memory
 };
 
-/// Entries of a vector that a thread takes at once. Rows of a grid's tile: those of a block's threads.
+/// Entries of a vector that a thread takes at once.
 template <class B>
 constexpr int rows_of = ColumnsTuning::bytes / int(sizeof(B));
 template <class T, int R>

@@ -187,7 +187,7 @@ class Solve(Case):
         out = self.good("solve", "gen:fv:square.su2,3")
         self.assertIn("6 rows, 20 nonzeros", out)  # 2 cells in each of 3 layers, 1 face within one, 2 to the next
         self.assertIn("converged after", out)
-        self.assertIn("2 cells", self.good("info", "square.su2"))
+        self.assertRegex(self.good("info", "square.su2"), r"cells +2, with 5 to 5 faces")
         self.write("short.su2", SQUARE.replace("1 1\n0 1\n", "1 1\n"))
         self.refused("solve", "gen:fv:short.su2", words=["short.su2:"])
         self.refused("solve", "gen:fv:none.su2", words=["none.su2"])
