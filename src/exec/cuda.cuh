@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // exec::Cuda: one GPU as an execution space. Kernels go to one stream. repeat_until records its body once into the body
 // of a WHILE node of a CUDA graph (when into an IF node, both nest), so that no iteration returns to the host: a kernel
-// reads the flag where it lives and sets the node's condition. Sums are formed by a grid of fixed size and added in
-// block order by the block that finishes last, which also runs the closing step: one launch a reduction, and the same
-// bits on every run. Sources: CUDA programming guide, conditional graph nodes; the last-block reduction of the CUDA
-// samples (threadFenceReduction). Included by .cu files only.
+// reads the flag where it lives and sets the node's condition. Sums are those of reductions.cuh and columns.cuh: one
+// launch a reduction, and the same bits on every run. Source: CUDA programming guide, conditional graph nodes. Included
+// by .cu files only.
 #pragma once
 
 #include <cuda_runtime.h>

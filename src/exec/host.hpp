@@ -138,7 +138,8 @@ class Host {
   }
 
   /// close(k, d) for 0 <= k < count() + extra, d[l] being the dot product of column k and x[l], all in one pass over
-  /// the rows; then finish(lanes). There are one or two x, in the space's own memory, and `most` columns at the most.
+  /// the rows; then finish(lanes). There are one or two x, whole arrays of the space, and `most` columns at the most;
+  /// neither function may change count.
   template <class B, class T, std::size_t N, class Close, class Finish>
   void dot_columns(std::size_t n, Columns<B> V, Index most, Scalar<Index> count, Index extra, std::array<View<T>, N> x,
                    Close close, Finish finish) const {
@@ -261,7 +262,7 @@ class Host {
     for (std::size_t p = first; p < last; ++p)
       own(static_cast<Index>(p * block), static_cast<Index>(std::min(n, (p + 1) * block)));
   }
-  /// The sums of f(i), begin <= i < end. In lanes by hand, as in sum_columns: left to itself the compiler keeps the
+  /// The sums of f(i), begin <= i < end. In lanes by hand, as in dots: left to itself the compiler keeps the
   /// lanes of two sums in memory.
   template <class V, class F>
   static V sum_of_piece(const F f, Index begin, Index end) {

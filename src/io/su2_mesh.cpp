@@ -148,6 +148,8 @@ class Su2Reader {
       const std::int64_t n = count(line, k);
       end_zone(line.p);
       if (n != ++zones_) fail(line.p, fmt::format("zone {} stands where zone {} belongs", n, zones_));
+      if (declared_zones_ > 0 && zones_ > declared_zones_)
+        fail(line.p, fmt::format("zone {} begins here, and NZONE says {}", zones_, declared_zones_));
     } else if (k.name == "NELEM") {
       cells(line, k);
     } else if (k.name == "NPOIN") {
@@ -246,6 +248,7 @@ class Su2Reader {
     if (zone_.points) fail(keyword_line.p, "NPOIN stands here a second time");
     zone_.points = true;
     const std::int64_t n = count(keyword_line, k);
+    if (n == 0) fail(keyword_line.p, "NPOIN is 0: a mesh has points");
     if (e_.points.size() + std::size_t(n) > std::size_t(std::numeric_limits<Index>::max()))
       fail(keyword_line.p, "the zones have 2^31 points or more, too many for one mesh");
     e_.points.reserve(e_.points.size() + plausible(n, 4));
@@ -270,6 +273,8 @@ class Su2Reader {
   void marker(const Line& line, const Keyword& k) {
     require_dimensions(line, k);
     if (tag_.empty()) fail(line.p, "MARKER_ELEMS stands without a MARKER_TAG before it");
+    if (tag_ == "unmarked" || (dimensions_ == 2 && (tag_ == "back" || tag_ == "front")))
+      fail(line.p, fmt::format("the marker {} has the name of a patch that is added: rename it", quoted(tag_)));
     const auto known = std::find(e_.patches.begin(), e_.patches.end(), tag_);
     const auto patch = Index(known - e_.patches.begin());
     if (known == e_.patches.end()) e_.patches.emplace_back(tag_);

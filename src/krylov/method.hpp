@@ -22,8 +22,8 @@ struct System {
   bool magnitudes;  // the stopping norm is a sum of magnitudes (OpenFOAM's), else the 2-norm
 };
 
-/// Iterations that a device may run between two looks at the flag. A look takes 2 to 3 us on a GPU, of the 15 to 60 that
-/// an iteration takes here, and more where the host looks; on larger systems an iteration too many costs more than
+/// Iterations that a device may run between two looks at the flag. A look takes 2 to 3 us on a GPU, of the 15 to 60
+/// that an iteration takes here, and more where the host looks; on larger systems an iteration too many costs more than
 /// looks save in a hundred. For texts whose iterations change nothing once they have stopped. The same number on all
 /// ranks of a team.
 template <class Space>

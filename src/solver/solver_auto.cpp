@@ -54,10 +54,11 @@ void Solver::Body::choose_device() {
 }
 
 /// Known without building anything: on no lattice, blocks have some five colours more than rows have neighbours (six in
-/// the plane), and a colour's launch takes this long however few rows it has. Building blocks takes as long as tens of
-/// iterations.
+/// the plane), and a colour's launch takes 4 to 6 us (0.1 to 0.5 million rows of real meshes on an H200; what is larger
+/// is timed). Building blocks takes as long as tens of iterations.
 bool Solver::Body::sweeps_cannot_pay(Offset nonzeros) const {
-  if (nonzeros < 4.0 * rows) return false;
+  constexpr Index largest = 600000;
+  if (rows > largest || nonzeros < 4.0 * rows) return false;
   const double neighbours = double(nonzeros) / rows - 1, colours = neighbours < 4.5 ? 6 : neighbours + 5;
   const double launch = 0.0043 + 2.4e-9 * rows, launches = 2 * colours - 1;  // ms
   const double product = (12.0 * nonzeros + 24.0 * rows) / bytes_a_ms + 0.002;
@@ -158,7 +159,8 @@ void Solver::Body::choose(const solver::Facts& facts, Offset nonzeros) {
     } else if (may_weigh() && options.triangular == "auto" && plan.precision.arithmetic == Format::fp64 &&
                facts.symmetry.pattern && sweeps_cannot_pay(nonzeros)) {
       chose("preconditioner", plan.precond, "jacobi",
-            "in so small a system, which is no lattice, sweeps on a GPU take longer than the iterations they save");
+            "in so small a system, which is no lattice, the launches of sweeps on a GPU take longer than the "
+            "iterations they save");
     } else if (plan.method == "cg") {
       chose("preconditioner", plan.precond, "dic", "the symmetric partner of dilu");
     } else {

@@ -229,6 +229,9 @@ TEST(Su2Mesh, RefusesKeywords) {
   expect_refused(with(t, "MARKER_TAG= upper", "MARKER_TAG="), 16, {"names no marker"});
   expect_refused(t + "MARKER_TAG= more\n", 20, {"the marker 'more' above has no MARKER_ELEMS"});
   expect_refused(with(t, "NPOIN= 4", "MPOIN= 4"), 19, {"the file ends here and has no NPOIN"});
+  expect_refused(with(t, "NPOIN= 4", "NPOIN= 0"), 6, {"NPOIN is 0"});
+  for (const std::string name : {"front", "back", "unmarked"})
+    expect_refused(with(t, "upper", name), 17, {"the marker '" + name + "' has the name of a patch that is added"});
 }
 
 TEST(Su2Mesh, RefusesLines) {
@@ -259,6 +262,7 @@ TEST(Su2Mesh, RefusesLines) {
 TEST(Su2Mesh, RefusesZones) {
   const std::string& t = two_zones;
   expect_refused(with(t, "NZONE= 2", "NZONE= 3"), 29, {"ends with zone 2, and NZONE says 3"});
+  expect_refused(with(t, "NZONE= 2", "NZONE= 1"), 16, {"zone 2 begins here, and NZONE says 1"});
   expect_refused(with(t, "IZONE= 2", "IZONE= 3"), 16, {"zone 3 stands where zone 2 belongs"});
   expect_refused(with(t, "IZONE= 2\nNDIME= 3", "IZONE= 2\nNDIME= 2"), 17, {"NDIME is 2 here and 3 above"});
   expect_refused(with(t, "0 0 3\n", ""), 24, {"'NMARK= 1' stands after 3 of the 4 lines"});
