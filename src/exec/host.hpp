@@ -19,6 +19,7 @@
 #endif
 
 #include "exec/array.hpp"
+#include "exec/host_columns.hpp"
 #include "exec/lanes.hpp"
 #include "exec/together.hpp"
 
@@ -148,13 +149,7 @@ class Host {
     const std::size_t pieces = (n + block - 1) / block;
     std::vector<D>& partial = partial_sums<D>(pieces * std::size_t(most));
     for_each_range(n, [V, x, &partial, columns, most](Index begin, Index end) {
-      D* const out = partial.data() + std::size_t(begin) / block * std::size_t(most);
-      // What columns share is read once; a second x finds them in the first-level cache.
-      Index k = 0;
-      for (; k + 4 <= columns; k += 4)
-        for (std::size_t l = 0; l < N; ++l) dots<4>(V, k, x[l].data, begin, end, out, int(l));
-      for (; k < columns; ++k)
-        for (std::size_t l = 0; l < N; ++l) dots<1>(V, k, x[l].data, begin, end, out, int(l));
+      dot_piece(V, columns, x, begin, end, partial.data() + std::size_t(begin) / block * std::size_t(most));
     });
     // One message of a team for all columns.
     std::vector<D> totals(static_cast<std::size_t>(columns), D{});
@@ -173,7 +168,7 @@ class Host {
                        std::array<View<T>, N> y, F f) const {
     for_each_range(n, [=, columns = count()](Index begin, Index end) {
       T sum[N][block];
-      combine(V, columns, y, begin, end, sum);
+      combine_piece(V, columns, y, begin, end, sum);
 #pragma omp simd
       for (Index i = begin; i < end; ++i) f(i, combined<T, N>(sum, i - begin));
     });
@@ -187,7 +182,7 @@ class Host {
     std::vector<S>& partial = partial_sums<S>(pieces);
     for_each_range(n, [=, columns = count(), &partial](Index begin, Index end) {
       T sum[N][block];
-      combine(V, columns, y, begin, end, sum);
+      combine_piece(V, columns, y, begin, end, sum);
       const T(*const sums)[block] = sum;
       partial[std::size_t(begin) / block] =
           sum_of_piece<S>([f, sums, begin](Index i) { return f(i, combined<T, N>(sums, i - begin)); }, begin, end);
@@ -304,65 +299,6 @@ class Host {
     for (std::size_t p = 0; p < pieces; ++p) add(total, partial[p]);
     if (team_) team_->sum(reinterpret_cast<typename SumTraits<V>::Value*>(&total), std::size_t(SumTraits<V>::count));
     return total;
-  }
-  /// out[k + c][l], the dot products of columns k + c, c < C, with x: no sum waits for itself. In lanes by hand, each
-  /// sum by name: left to itself the compiler takes the columns for the lanes of one vector.
-  template <int C, class B, class T, class D>
-  static void dots(Columns<B> V, Index k, const T* x, Index begin, Index end, D* out, int l) {
-    static_assert(C == 1 || C == 4);
-    constexpr Index lanes = 64 / sizeof(T);
-    const B *const c0 = V[k], *const c1 = V[k + C / 4], *const c2 = V[k + C / 2], *const c3 = V[k + C - 1];
-    T s[lanes] = {}, t[lanes] = {}, u[lanes] = {}, v[lanes] = {};
-    Index i = begin;
-    for (; i + lanes <= end; i += lanes) {
-#pragma omp simd
-      for (Index q = 0; q < lanes; ++q) {
-        s[q] += T(c0[i + q]) * x[i + q];
-        if constexpr (C == 4) {
-          t[q] += T(c1[i + q]) * x[i + q];
-          u[q] += T(c2[i + q]) * x[i + q];
-          v[q] += T(c3[i + q]) * x[i + q];
-        }
-      }
-    }
-    T* const sums[4] = {s, t, u, v};
-    const B* const column[4] = {c0, c1, c2, c3};
-    for (int c = 0; c < C; ++c) {
-      T rest = 0;
-      for (Index j = i; j < end; ++j) rest += T(column[c][j]) * x[j];
-      for (Index width = lanes / 2; width > 0; width /= 2)
-        for (Index q = 0; q < width; ++q) sums[c][q] += sums[c][q + width];
-      out[k + c][l] = sums[c][0] + rest;
-    }
-  }
-  /// sum[l][i - begin] = sum over k < columns of y[l][k] V[k][i], two columns in a pass over the sums.
-  template <class B, class T, std::size_t N>
-  static void combine(Columns<B> V, Index columns, const std::array<View<T>, N>& y, Index begin, Index end,
-                      T (&sum)[N][block]) {
-    static_assert(N == 1 || N == 2);
-    const Index length = end - begin;
-    T *const a = sum[0], *const b = sum[N - 1];
-    for (Index i = 0; i < length; ++i) a[i] = b[i] = 0;
-    Index k = 0;
-    for (; k + 2 <= columns; k += 2) {
-      const B *const v0 = V[k] + begin, *const v1 = V[k + 1] + begin;
-      const T a0 = y[0][k], a1 = y[0][k + 1], b0 = y[N - 1][k], b1 = y[N - 1][k + 1];
-#pragma omp simd
-      for (Index i = 0; i < length; ++i) {
-        const T p = T(v0[i]), q = T(v1[i]);
-        a[i] += a0 * p + a1 * q;
-        if constexpr (N == 2) b[i] += b0 * p + b1 * q;
-      }
-    }
-    if (k < columns) {
-      const B* const v0 = V[k] + begin;
-      const T a0 = y[0][k], b0 = y[N - 1][k];
-#pragma omp simd
-      for (Index i = 0; i < length; ++i) {
-        a[i] += a0 * T(v0[i]);
-        if constexpr (N == 2) b[i] += b0 * T(v0[i]);
-      }
-    }
   }
   template <class T, std::size_t N>
   static KRILU_INLINE Sums<T, int(N)> combined(const T (*sum)[block], Index i) {

@@ -3,6 +3,7 @@
 #include "exec/emulated.hpp"
 #include "precond/dilu.hpp"
 #include "precond/row_walk.hpp"
+#include "sparse/slices.hpp"
 
 namespace krilu::precond {
 

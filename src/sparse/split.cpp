@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "krilu/error.hpp"
+#include "sparse/slices.hpp"
 
 namespace krilu::sparse {
 
@@ -205,10 +206,12 @@ SplitPattern::SplitPattern(const exec::Host& host, const CsrView& a, const RowOr
   upper_.offset = copied(host, host_upper_offset_);
   lower_.column = host.allocate<Index>(std::size_t(lower_entries()));
   upper_.column = host.allocate<Index>(std::size_t(upper_entries()));
-  if (height_ > 1) {
-    lower_.length = host.allocate<std::uint16_t>(std::size_t(rows_));
-    upper_.length = host.allocate<std::uint16_t>(std::size_t(rows_));
-  }
+  if (height_ > 1)
+    for (auto [part, entries] : {std::pair{&lower_, lower_entries()}, std::pair{&upper_, upper_entries()}}) {
+      part->length = host.allocate<std::uint16_t>(std::size_t(rows_));
+      part->run = host.allocate<Index>(std::size_t(entries / height_));
+    }
+  std::atomic<Offset> lower_runs{0}, upper_runs{0};
   host.for_each_range(std::size_t(slices()), [&](Index begin, Index end) {
     std::vector<Offset> sorted;
     for (Index slice = begin; slice < end; ++slice) {
@@ -232,21 +235,50 @@ SplitPattern::SplitPattern(const exec::Host& host, const CsrView& a, const RowOr
           upper_.length.data()[i] = std::uint16_t(n.upper[std::size_t(i)]);
         }
       }
-      // Padding multiplies by zero what some row of this slice reads anyway: a value that is ready when the slice runs.
-      for (auto [part, from] : {std::pair{&lower_, at_lower}, std::pair{&upper_, at_upper}}) {
-        const bool is_lower = part == &lower_;
-        const Offset to = (is_lower ? host_lower_offset_ : host_upper_offset_)[std::size_t(slice) + 1];
-        const Index lanes = host_slice_row_[std::size_t(slice) + 1] - first;
-        const Buffer<Index>& length = is_lower ? n.lower : n.upper;
-        Index safe = -1;
-        for (Index q = 0; q < lanes && safe < 0; ++q)
-          if (length[std::size_t(first + q)] > 0) safe = part->column.data()[from + q];
-        for (Offset k = from; k < to; k += height_)
-          for (int q = 0; q < height_; ++q)
-            if (q >= lanes || (k - from) / height_ >= length[std::size_t(first + q)]) part->column.data()[k + q] = safe;
-      }
+      const Index lanes = host_slice_row_[std::size_t(slice) + 1] - first;
+      lower_runs += pad(lower_, n.lower.data() + first, lanes, at_lower, host_lower_offset_[std::size_t(slice) + 1]);
+      upper_runs += pad(upper_, n.upper.data() + first, lanes, at_upper, host_upper_offset_[std::size_t(slice) + 1]);
     }
   });
+  constexpr double rare = 0.2;
+  if (lower_runs * height_ <= rare * lower_entries()) lower_.run = host.allocate<Index>(0);
+  if (upper_runs * height_ <= rare * upper_entries()) upper_.run = host.allocate<Index>(0);
+}
+
+/// Gives padding its columns, which are multiplied by zero: where all others of a step follow one another, it goes on
+/// in the same way, as long as the slice reads what is before and behind; else it is what some row of the slice reads.
+/// Either is ready when the slice runs. Notes which steps are runs, and returns their number.
+Offset SplitPattern::pad(const Part& part, const Index* length, Index lanes, Offset begin, Offset end) const {
+  if (height_ == 1) return 0;
+  Index* const column = part.column.data();
+  Index least = std::numeric_limits<Index>::max(), most = -1, safe = -1;
+  const auto is_entry = [&](Offset k, Index q) { return q < lanes && (k - begin) / height_ < length[q]; };
+  const auto for_entries_of = [&](Offset k, auto f) {
+    for (Index q = 0; q < height_; ++q)
+      if (is_entry(k, q)) f(column[k + q], q);
+  };
+  for (Offset k = begin; k < end; k += height_)
+    for_entries_of(k, [&](Index c, Index) {
+      least = std::min(least, c);
+      most = std::max(most, c);
+      if (safe < 0) safe = c;
+    });
+  Offset runs = 0;
+  for (Offset k = begin; k < end; k += height_) {
+    constexpr Index unknown = std::numeric_limits<Index>::min();
+    Index first = unknown;  // below zero where the first lanes are padding and there are no columns so far before
+    bool follow = true;
+    for_entries_of(k, [&](Index c, Index q) {
+      if (first == unknown) first = c - q;
+      follow &= c - q == first;
+    });
+    for (Index q = 0; q < height_; ++q) follow &= is_entry(k, q) || (least <= first + q && first + q <= most);
+    for (Index q = 0; q < height_; ++q)
+      if (!is_entry(k, q)) column[k + q] = follow ? first + q : safe;
+    part.run.data()[k / height_] = follow ? first : -1;
+    runs += follow;
+  }
+  return runs;
 }
 
 PatternView SplitPattern::view() const {
@@ -254,15 +286,16 @@ PatternView SplitPattern::view() const {
           slices(),
           height_,
           slice_row_.data(),
-          {lower_.offset.data(), lower_.column.data(), lower_.length.data()},
-          {upper_.offset.data(), upper_.column.data(), upper_.length.data()}};
+          {lower_.offset.data(), lower_.column.data(), lower_.length.data(), nullptr, nullptr, lower_.run.data()},
+          {upper_.offset.data(), upper_.column.data(), upper_.length.data(), nullptr, nullptr, upper_.run.data()}};
 }
 
 std::size_t SplitPattern::bytes() const {
   std::size_t b = slice_row_.bytes() + host_slice_row_.capacity() * sizeof(Index) +
                   (group_slices_.capacity() + part_slices_.capacity()) * sizeof(Index) +
                   (host_lower_offset_.capacity() + host_upper_offset_.capacity()) * sizeof(Offset);
-  for (const Part* p : {&lower_, &upper_}) b += p->offset.bytes() + p->column.bytes() + p->length.bytes();
+  for (const Part* p : {&lower_, &upper_})
+    b += p->offset.bytes() + p->column.bytes() + p->length.bytes() + p->run.bytes();
   return b;
 }
 
@@ -329,8 +362,9 @@ void for_slices(const exec::Host& host, const PatternView& p, Cost cost, F f) {
       }
       return low;
     };
+    const F own = f;  // through a reference, all that f holds would be fetched again for every slice
     const Index last = border(t + 1);
-    for (Index s = border(t); s < last; ++s) f(s);
+    for (Index s = border(t); s < last; ++s) own(s);
   });
 }
 
@@ -340,11 +374,11 @@ template <class T, class S, class Finish>
 void for_products(const exec::Host& host, const SplitView<T, S>& a, const T* x, Finish finish) {
   with_height(a.pattern.height, [&](auto h) {
     constexpr int H = decltype(h)::value;
-    const PatternView& p = a.pattern;
+    const PatternView p = a.pattern;
     for_slices(
         host, p,
         [&](Index s) { return std::int64_t(p.lower.offset[s]) + p.upper.offset[s] + 2 * std::int64_t(p.slice_row[s]); },
-        [&](Index s) {
+        [=](Index s) __attribute__((always_inline)) {
           T sum[H] = {};
           const Index row = p.slice_row[s], lanes = p.slice_row[s + 1] - row;
           accumulate<H>(p.upper, a.upper, s, x, sum);
@@ -366,10 +400,10 @@ template <class T, class S>
 void add_lower(const exec::Host& host, const SplitView<T, S>& a, const T* x, T* y) {
   with_height(a.pattern.height, [&](auto h) {
     constexpr int H = decltype(h)::value;
-    const PatternView& p = a.pattern;
+    const PatternView p = a.pattern;
     for_slices(
         host, p, [&](Index s) { return std::int64_t(p.lower.offset[s]) + 2 * std::int64_t(p.slice_row[s]); },
-        [&](Index s) {
+        [=](Index s) __attribute__((always_inline)) {
           T sum[H] = {};
           const Index row = p.slice_row[s], lanes = p.slice_row[s + 1] - row;
           for_lanes<H>(lanes, [&](Index q) { sum[q] = y[row + q]; });

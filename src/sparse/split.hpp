@@ -5,7 +5,8 @@
 // instruction works on all its rows: entry k of lane q is at offset[slice] + k*height + q. Height 1 is CSR. Slices
 // never cross a level, so that the rows of one do not depend on each other; rows of a level are sorted by length, so
 // that little is padded. Products with A and triangular solves read the same arrays: nothing is stored twice. Source of
-// sliced ELL: Monakov, Lokhmotov, Avetisyan (2010). Cost of y = A x: 12 bytes a nonzero, 20 bytes a row.
+// sliced ELL: Monakov, Lokhmotov, Avetisyan (2010). Cost of y = A x: 12 bytes a nonzero (8.5 where the columns of a
+// slice follow one another), 20 bytes a row.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,8 @@ struct PartPattern {
   const std::uint16_t* length = nullptr;  // rows: entries of each row; null where height is 1
   const std::uint16_t* narrow = nullptr;  // the columns again, less `base` of their slice, where they are kept so
   const Index* base = nullptr;            // slices
+  const Index* run = nullptr;             // entries / height: x's first place where the lanes' columns follow one
+                                          // another, else -1; null where that is rare
 };
 struct PatternView {
   Index rows = 0, slices = 0;
@@ -91,6 +94,7 @@ class SplitPattern {
       p->offset = to_space(space, std::move(p->offset));
       p->column = to_space(space, std::move(p->column));
       p->length = to_space(space, std::move(p->length));
+      p->run = to_space(space, std::move(p->run));
     }
   }
 
@@ -116,8 +120,10 @@ class SplitPattern {
     exec::Array<Offset> offset;
     exec::Array<Index> column;
     exec::Array<std::uint16_t> length;
+    exec::Array<Index> run;
   };
   SplitPattern(const exec::Host& host, const CsrView& a, const RowOrder& order, int height);
+  Offset pad(const Part& part, const Index* length, Index lanes, Offset begin, Offset end) const;
 
   Index rows_ = 0;
   int height_ = 1;
@@ -193,33 +199,6 @@ SplitMatrix<T> fill_values(const exec::Host& host, std::shared_ptr<const SplitPa
 /// A again in the caller's order. Rows of missing_diagonal, ascending, had no diagonal entry.
 CsrMatrix to_csr(const exec::Host& host, const SplitMatrix<double>& a, const RowOrder& order,
                  std::span<const Index> missing_diagonal);
-
-/// Sum over the entries of one slice and triangle: sum[q] += value * x[column], lane by lane.
-template <int H, class T, class S>
-inline void accumulate(const PartPattern& part, const S* value, Index slice, const T* x, T* sum) {
-  const auto add = [&](const auto* column, const T* from) {
-    const Offset end = part.offset[slice + 1];
-    for (Offset k = part.offset[slice]; k < end; k += H) {
-#pragma omp simd
-      for (int q = 0; q < H; ++q) sum[q] += T(value[k + q]) * from[Index(column[k + q])];
-    }
-  };
-  if (!std::is_same_v<S, double> && part.narrow)
-    add(part.narrow, x + part.base[slice]);
-  else
-    add(part.column, x);
-}
-
-/// f(q) for the lanes of a slice that are rows, side by side.
-template <int H, class F>
-inline void for_lanes(Index lanes, const F& f) {
-  if (lanes == H) {
-#pragma omp simd
-    for (Index q = 0; q < H; ++q) f(q);
-  } else {
-    for (Index q = 0; q < lanes; ++q) f(q);
-  }
-}
 
 /// Calls f(std::integral_constant<int, H>) with the pattern's height.
 template <class F>

@@ -101,16 +101,23 @@ class SliceRunner {
     }
   }
 
+  // Each thread has copies of both functions: through references compilers cannot tell that what these write leaves
+  // what they captured alone, and fetch all of it again for every slice.
+
   template <class Forward, class Backward>
-  void run_serial(const Forward& forward, const Backward& backward) const {
+  void run_serial(const Forward& its_forward, const Backward& its_backward) const {
+    const Forward forward = its_forward;
+    const Backward backward = its_backward;
     for (Index s = 0; s < slices_; ++s) forward(s);
     for (Index s = slices_; s-- > 0;) backward(s);
   }
 
   template <class Forward, class Backward>
-  void run_parts(const Forward& forward, const Backward& backward) const {
+  void run_parts(const Forward& its_forward, const Backward& its_backward) const {
     std::atomic<std::size_t> next{0};  // parts differ in what they cost
     host_.parallel([&](int, int) {
+      const Forward forward = its_forward;
+      const Backward backward = its_backward;
       for (std::size_t p = next++; p + 1 < part_slices_.size(); p = next++) {
         for (Index s = part_slices_[p]; s < part_slices_[p + 1]; ++s) forward(s);
         for (Index s = part_slices_[p + 1]; s-- > part_slices_[p];) backward(s);
@@ -119,9 +126,11 @@ class SliceRunner {
   }
 
   template <class Forward, class Backward>
-  void run_level_set(const Forward& forward, const Backward& backward) const {
+  void run_level_set(const Forward& its_forward, const Backward& its_backward) const {
     exec::SpinBarrier barrier;
     host_.parallel([&](int me, int team) {
+      const Forward forward = its_forward;
+      const Backward backward = its_backward;
       const auto range = [&](const Step& step) {
         if (!step.shared) return me == 0 ? std::pair{step.begin, step.end} : std::pair{step.begin, step.begin};
         const std::int64_t length = step.end - step.begin;
@@ -143,16 +152,18 @@ class SliceRunner {
   }
 
   template <class Forward, class Backward>
-  void run_sync_free(const Forward& forward, const Backward& backward) const {
+  void run_sync_free(const Forward& its_forward, const Backward& its_backward) const {
     const Index groups = (slices_ + group_slices_ - 1) / group_slices_;
     const int planned = host_.threads();
     exec::Progress up(planned), down(planned);
     exec::SpinBarrier barrier;
     host_.parallel([&](int me, int team) {
       if (team != planned) {  // a smaller team than was planned for: one of it does the work
-        if (me == 0) run_serial(forward, backward);
+        if (me == 0) run_serial(its_forward, its_backward);
         return;
       }
+      const Forward forward = its_forward;
+      const Backward backward = its_backward;
       const auto await = [planned](const exec::Progress& progress, const Needs& needs, Index g) {
         const std::int32_t* const done = needs.data() + std::size_t(g) * std::size_t(planned);
         for (int t = 0; t < planned; ++t)

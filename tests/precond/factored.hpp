@@ -165,24 +165,26 @@ inline std::string complaint(const std::function<void()>& f) {
   return "";
 }
 
-/// An application gives the same bits under every strategy, team, slice height and trial of the chooser.
+/// An application gives the same bits under every strategy, team and trial of the chooser, and for all slices of more
+/// than one row.
 template <class Space>
 void expect_same_bits(const std::string& name, std::uint64_t seed) {
   using triangular::Strategy;
   // 60 x 60: two colours of 1,800 rows each, enough for three threads to share a level.
   for (const CsrMatrix& a : {grid(60, 60), random_matrix({.rows = 2500, .per_row = 5, .seed = seed})}) {
     const std::vector<double> r = random_values(std::size_t(a.rows), seed + 1);
-    for (const char* ordering : {"natural", "multicolour"}) {
-      const std::vector<double> expected = Factored<exec::Host>(name, a, {.ordering = ordering}).apply(r);
-      for (int threads : {1, 3})
-        for (int height : {1, 4, 8})
+    for (const char* ordering : {"natural", "multicolour"})
+      for (int height : {1, 4, 8}) {
+        const std::vector<double> expected =
+            Factored<exec::Host>(name, a, {.ordering = ordering, .height = std::min(height, 4)}).apply(r);
+        for (int threads : {1, 3})
           for (Strategy s : {Strategy::serial, Strategy::level_set, Strategy::sync_free, Strategy::automatic}) {
             const Factored<Space> m(name, a,
                                     {.ordering = ordering, .threads = threads, .strategy = s, .height = height});
             for (int again = 0; again < (s == Strategy::automatic ? 7 : 1); ++again)
               ASSERT_EQ(m.apply(r), expected) << to_string(s) << ", " << threads << " threads, height " << height;
           }
-    }
+      }
   }
 }
 

@@ -165,6 +165,61 @@ TEST(SplitPattern, ChoosesTheTallestSlicesThatPadLittle) {
   EXPECT_EQ(SplitOn<exec::Host>(host, from_dense(d), order(400)).pattern->height(), 4);
 }
 
+/// Steps of both triangles that are noted as runs, of all. What is noted must be so, and stay within what the slice
+/// reads; what is not noted must not be so, of slices without padding.
+std::pair<Offset, Offset> checked_runs(const SplitOn<exec::Host>& s) {
+  const sparse::PatternView p = s.pattern->view();
+  std::pair<Offset, Offset> runs{0, 0};
+  for (const sparse::PartPattern* part : {&p.lower, &p.upper}) {
+    for (Index slice = 0; slice < p.slices; ++slice) {
+      const Index first_row = p.slice_row[slice], lanes = p.slice_row[slice + 1] - first_row;
+      const Offset begin = part->offset[slice], end = part->offset[slice + 1];
+      const auto padding = [&](Offset k) {
+        const Index lane = (k - begin) % p.height;
+        return lane >= lanes || (k - begin) / p.height >= part->length[first_row + lane];
+      };
+      Index least = p.rows, most = -1;
+      for (Offset k = begin; k < end; ++k)
+        if (!padding(k)) {
+          least = std::min(least, part->column[k]);
+          most = std::max(most, part->column[k]);
+        }
+      for (Offset k = begin; k < end; k += p.height) {
+        bool follow = true, padded = false;
+        for (Offset q = 0; q < p.height; ++q) {
+          follow &= part->column[k + q] == part->column[k] + q;
+          padded |= padding(k + q);
+          EXPECT_TRUE(least <= part->column[k + q] && part->column[k + q] <= most);
+        }
+        ++runs.second;
+        if (!part->run) continue;
+        const Index first = part->run[k / p.height];
+        runs.first += first >= 0;
+        if (first >= 0) {
+          EXPECT_TRUE(follow);
+          EXPECT_EQ(first, part->column[k]);
+        } else if (!padded) {
+          EXPECT_FALSE(follow);
+        }
+      }
+    }
+  }
+  return runs;
+}
+
+TEST(SplitPattern, NotesWhereTheColumnsOfASlicesRowsFollowOneAnother) {
+  const CsrMatrix regular = grid(60, 45), random = random_matrix({.rows = 900, .per_row = 5, .seed = 51});
+  for (int height : {4, 8}) {
+    // Level after level of a grid is a diagonal of it, and each neighbour of it another.
+    const auto [runs, of] = checked_runs(SplitOn<exec::Host>(exec::Host(2), regular, "natural", height));
+    EXPECT_GT(runs, of / 2) << "height " << height;
+    const SplitOn<exec::Host> mixed(exec::Host(2), random, "natural", height);
+    EXPECT_EQ(checked_runs(mixed).first, 0) << "height " << height;
+    EXPECT_EQ(mixed.pattern->view().lower.run, nullptr) << "few runs are not worth a look at each";
+  }
+  EXPECT_EQ(SplitOn<exec::Host>(exec::Host(1), regular, "natural", 1).pattern->view().lower.run, nullptr);
+}
+
 TEST(SplitPattern, ARowLongerThanALengthCanSayIsKeptUnpadded) {
   const Index n = 70000;  // one dense row: its length does not fit 16 bits
   CsrMatrix a;

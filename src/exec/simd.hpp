@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// W numbers side by side in the host's vector registers, for inner loops that compilers otherwise make scalars of:
+// gathers, short loops, sums. Arithmetic is elementwise: the vector extension of GCC and Clang.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "base/half.hpp"
+
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+namespace krilu::exec {
+
+template <class T, int W>
+struct SimdOf {
+  typedef T type __attribute__((vector_size(W * sizeof(T))));
+};
+template <class T, int W>
+using Simd = typename SimdOf<T, W>::type;
+
+/// As many of `most` as a register holds.
+template <class T>
+constexpr int simd_width(int most) {
+#if defined(__AVX__)
+  constexpr int bytes = 32;
+#else
+  constexpr int bytes = 16;
+#endif
+  return std::min(most, bytes / int(sizeof(T)));
+}
+
+/// at[0 .. W-1], which may be stored in another type.
+template <class T, int W, class S>
+[[gnu::always_inline]] inline Simd<T, W> load(const S* at) {
+#if defined(__F16C__)  // the processor's own conversion, which no compiler makes of Half's
+  if constexpr (std::is_same_v<S, Half> && W == 8) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
+  } else if constexpr (std::is_same_v<S, Half> && W == 4) {
+    return _mm_cvtph_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at)));
+  } else
+#endif
+  {
+    Simd<T, W> v;
+    if constexpr (std::is_same_v<S, T>)
+      std::memcpy(&v, at, sizeof v);
+    else
+      for (int q = 0; q < W; ++q) v[q] = T(at[q]);
+    return v;
+  }
+}
+/// x[i[0]] .. x[i[W-1]].
+template <class T, int W, class I>
+[[gnu::always_inline]] inline Simd<T, W> gather(const T* x, const I* i) {
+  Simd<T, W> v;
+  for (int q = 0; q < W; ++q) v[q] = x[i[q]];
+  return v;
+}
+template <class T, int W>
+[[gnu::always_inline]] inline void store(T* at, Simd<T, W> v) {
+  std::memcpy(at, &v, sizeof v);
+}
+/// v[0] + .. + v[W-1], halves first.
+template <class T, int W>
+[[gnu::always_inline]] inline T sum_of(Simd<T, W> v) {
+  if constexpr (W == 1) {
+    return v[0];
+  } else {
+    Simd<T, W / 2> half[2];
+    std::memcpy(half, &v, sizeof v);
+    return sum_of<T, W / 2>(half[0] + half[1]);
+  }
+}
+
+}  // namespace krilu::exec
