@@ -255,6 +255,12 @@ CsrMatrix finite_volume_matrix(const Mesh& mesh, const FiniteVolume& problem) {
   Buffer<double>().swap(coefficients.of_owner);
   Buffer<double>().swap(coefficients.of_neighbour);
   const Buffer<double> between = layers > 1 ? between_layers(host, mesh, empty) : Buffer<double>();
+  for (std::size_t c = 0; c < between.size(); ++c)
+    if (!std::isfinite(between[c]))
+      refuse(problem,
+             fmt::format("cell {}, counted from 0, has no finite coefficient to the next layer: are its volume "
+                         "and those of the others too far apart?",
+                         c));
 
   const schedule::Order order = problem.order.of(Index(rows));
   const schedule::Order rank = schedule::inverse(order);
