@@ -169,14 +169,10 @@ class FaceLoops {
           const Index first = p.tile_cell[t];
           Index f = p.tile_face[t];
           if (!p.count) {
-            const std::uint16_t* row = p.row_of + first;
-            for (Index g = p.tile_group[t]; g < p.tile_group[t + 1]; ++g)
-              for (const std::uint16_t* const last = row + p.group[g].rows; row < last; ++row) {
-                const Index c = first + *row, turned = f + p.group[g].straight, end = turned + p.group[g].turned;
-                const State own = read(c);
-                for (; f < turned; ++f) face(Face{f, c, first + p.other[f]}, own, State(read(first + p.other[f])));
-                for (; f < end; ++f) face(Face{f, first + p.other[f], c}, State(read(first + p.other[f])), own);
-              }
+            for (; f < p.tile_face[t + 1]; ++f) {
+              const Index owner = first + p.within[f].owner, neighbour = first + p.within[f].neighbour;
+              face(Face{f, owner, neighbour}, State(read(owner)), State(read(neighbour)));
+            }
             return;
           }
           for (Index c = first; c < p.tile_cell[t + 1]; ++c) {
@@ -420,8 +416,7 @@ class FaceLoops {
     if (p.row)
       for (Index k = p.row[t]; k < p.row[t + 1]; ++k) sum[p.row_cell[k] - first] += rest_sum[k];
     if (!p.count) {
-      groups_of_tile<State>(p.group + p.tile_group[t], p.group + p.tile_group[t + 1], p.row_of + first, p.other,
-                            p.tile_face[t], first, sum, read, face);
+      faces_of_tile<State>(p.within, p.tile_face[t], p.tile_face[t + 1], first, sum, read, face);
       for (Index i = 0; i < n; ++i) cell(first + i, State(read(first + i)), sum[i]);
     } else {
       rows_of_tile<State>(p.count, p.step, p.tile_face[t], first, first + n, counted_from(first, sum), read, face,
@@ -437,38 +432,23 @@ class FaceLoops {
 
   // Both apart from what surrounds them, which would take the registers.
 
-  /// The faces within a tile, in groups of rows.
+  /// The faces within a tile.
   template <class State, class Sum, class Read, class FaceFunction>
 #if defined(__GNUC__)
   [[gnu::noinline]]
 #endif
   static void
-  groups_of_tile(const FacePlan::Group* group, const FacePlan::Group* last_group, const std::uint16_t* row,
-                 const std::uint16_t* other, Index f, Index first, Sum* sum, Read read, FaceFunction face) {
-    for (; group < last_group; ++group) {
-      const Index straight = group->straight, turned = group->turned;
-      for (const std::uint16_t* const last = row + group->rows; row < last; ++row) {
-        const Index i = *row, c = first + i;
-        const State own = read(c);
-        Sum total{};
-        for (const Index end = f + straight; f < end; ++f) {
-          const Index q = other[f];
-          const Both<Sum> both = face(Face{f, c, first + q}, own, State(read(first + q)));
-          total += both.owner;
-          sum[q] += both.neighbour;
-        }
-        for (const Index end = f + turned; f < end; ++f) {
-          const Index o = other[f];
-          const Both<Sum> both = face(Face{f, first + o, c}, State(read(first + o)), own);
-          total += both.neighbour;
-          sum[o] += both.owner;
-        }
-        sum[i] += total;
-      }
+  faces_of_tile(const FacePlan::Within* within, Index f, Index end, Index first, Sum* sum, Read read,
+                FaceFunction face) {
+    for (; f < end; ++f) {
+      const Index o = within[f].owner, q = within[f].neighbour;
+      const Both<Sum> both = face(Face{f, first + o, first + q}, State(read(first + o)), State(read(first + q)));
+      sum[o] += both.owner;
+      sum[q] += both.neighbour;
     }
   }
 
-  /// The same cell by cell, their owners being the lower cells: after its faces a cell's sum is complete. sum[c] is of
+  /// The same row by row, their owners being the lower cells: after its faces a cell's sum is complete. sum[c] is of
   /// cell c.
   template <class State, class Sum, class Read, class FaceFunction, class CellFunction>
 #if defined(__GNUC__)

@@ -61,21 +61,15 @@ struct FacePlan {
   const Index *tile_cell = nullptr, *tile_face = nullptr;
   // On the host a tile's faces stand by their lower cells. Where that is every face's owner, count[c] of them have the
   // lower cell c, and `step` says how far behind it the other stands: once a cell's turn has come its sum is complete,
-  // so that what has to stay in cache is the distance between neighbours, not the tile.
+  // so that what has to stay in cache is the distance between neighbours, not the tile. Where cells were renumbered
+  // owners stand before and behind, which no core could guess: there each face has both cells, counted from the tile's
+  // first, and step and count are null.
   const std::uint16_t* step = nullptr;
   const std::uint8_t* count = nullptr;
-  // Where cells were renumbered owners stand before and behind, and the next cell's faces are as many as no core could
-  // guess. There step and count are null, and rows of as many faces stand in groups: a row's first `straight` faces
-  // have its cell for their owner, the `turned` ones behind them for their neighbour. Tile t has groups
-  // group[tile_group[t]] .. group[tile_group[t+1]-1]; their rows are those of cells row_of[tile_cell[t]] and so on, and
-  // other[f] is the cell beyond face f, all counted from the tile's first cell.
-  struct Group {
-    Index rows;
-    std::uint16_t straight, turned;
+  struct Within {
+    std::uint16_t owner, neighbour;
   };
-  const Group* group = nullptr;
-  const Index* tile_group = nullptr;
-  const std::uint16_t *row_of = nullptr, *other = nullptr;
+  const Within* within = nullptr;
 
   struct Cut {
     Index face;   // or ~face where the cell at work is the face's neighbour

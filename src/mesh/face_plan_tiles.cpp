@@ -18,9 +18,6 @@ namespace krilu::mesh {
 namespace {
 
 constexpr Index lanes = 32;  // of a warp
-// Of a host's plan: faces of a row that a byte counts, and places of a tile that 16 bits tell apart.
-constexpr Index most_in_row = std::numeric_limits<std::uint8_t>::max(),
-                farthest = std::numeric_limits<std::uint16_t>::max();
 
 /// What make(i) gives of 0 <= i < n, in buckets and in sequence within each: `item` holds those of bucket k at
 /// offsets[k] .. offsets[k+1]-1. key(i) >= buckets: left out. Shared by threads; the same for any number of them.
@@ -220,80 +217,26 @@ class Arrangement {
 
   /// By lower cell, then by higher. What fits no bytes is left out. How many are not.
   Index place_by_rows(Index t, const Rows& rows, Index at, std::vector<Index>& left_out) {
+    constexpr Index most = std::numeric_limits<std::uint8_t>::max(),
+                    farthest = std::numeric_limits<std::uint16_t>::max();
     const Index begin = at;
     for (Index i = 0; i < cells_of(t); ++i) {
       const Index before = at;
       for (const InRow& f : rows.of(i)) {
-        if (at - before == most_in_row || f.step() > farthest) {
+        if (turned_ ? i + f.step() > farthest : at - before == most || f.step() > farthest) {
           left_out.push_back(f.face());
           continue;
         }
         plan_.face_order[std::size_t(at)] = f.face();
-        plan_.step[std::size_t(at++)] = std::uint16_t(f.step());
-      }
-      plan_.count[std::size_t(first_of(t) + i)] = std::uint8_t(at - before);
-    }
-    return at - begin;
-  }
-
-  /// How many faces of either kind a row has, as far as they fit.
-  struct RowKind {
-    std::uint8_t straight = 0, turned = 0;
-    static constexpr Index told_apart = 16, kinds = told_apart * told_apart;
-    Index number() const {
-      return std::min<Index>(straight, told_apart - 1) * told_apart + std::min<Index>(turned, told_apart - 1);
-    }
-  };
-  /// The same for faces of which some are turned: rows of as many faces of either kind stand together, window by window
-  /// of the tile, so that rows that follow one another share what they read, and hardly ever a sum.
-  Index place_in_groups(Index t, const Rows& rows, Index at, std::vector<Index>& left_out,
-                        std::vector<FacePlan::Group>& groups) {
-    constexpr Index window = 1024;
-    const Index begin = at, cells = cells_of(t);
-    RowKind kind[window];
-    std::uint16_t* to = plan_.row_of.data() + first_of(t);
-    for (Index from = 0; from < cells; from += window) {
-      const Index end = std::min(cells, from + window);
-      Index next[RowKind::kinds + 1] = {};
-      for (Index i = from; i < end; ++i) {
-        RowKind& r = kind[i - from] = {};
-        for (const InRow& f : rows.of(i)) {
-          std::uint8_t& of_its_kind = f.turned() ? r.turned : r.straight;
-          of_its_kind += of_its_kind < most_in_row && i + f.step() <= farthest;
-        }
-        ++next[r.number() + 1];
-      }
-      // Rows without a face, which are kind 0, have no turn.
-      const Index empty = std::exchange(next[1], 0);
-      std::partial_sum(next, next + RowKind::kinds + 1, next);
-      std::uint16_t* const first = to;
-      for (Index i = from; i < end; ++i)
-        if (const Index k = kind[i - from].number(); k > 0)
-          first[next[k]++] = std::uint16_t(i);
+        const auto own = std::uint16_t(i), other = std::uint16_t(i + f.step());
+        if (!turned_)
+          plan_.step[std::size_t(at)] = std::uint16_t(f.step());
         else
-          for (const InRow& f : rows.of(i)) left_out.push_back(f.face());
-      to += end - from - empty;
-      for (const std::uint16_t* i = first; i < to; ++i) {
-        const RowKind r = kind[*i - from];
-        if (i == first || groups.back().straight != r.straight || groups.back().turned != r.turned)
-          groups.push_back({0, r.straight, r.turned});
-        ++groups.back().rows;
-        for (const bool turned : {false, true}) {
-          Index left = turned ? r.turned : r.straight;
-          for (const InRow& f : rows.of(*i)) {
-            if (f.turned() != turned) continue;
-            if (left == 0 || *i + f.step() > farthest) {
-              left_out.push_back(f.face());
-              continue;
-            }
-            --left;
-            plan_.face_order[std::size_t(at)] = f.face();
-            plan_.other[std::size_t(at++)] = std::uint16_t(*i + f.step());
-          }
-        }
+          plan_.within[std::size_t(at)] = f.turned() ? FacePlan::Within{other, own} : FacePlan::Within{own, other};
+        ++at;
       }
+      if (!turned_) plan_.count[std::size_t(first_of(t) + i)] = std::uint8_t(at - before);
     }
-    std::fill(to, plan_.row_of.data() + first_of(t + 1), std::uint16_t(0));
     return at - begin;
   }
 
@@ -327,10 +270,7 @@ class Arrangement {
   void inner_faces(const Buckets<Cells>& at) {
     const auto tiles = std::size_t(tiles_), within = std::size_t(at.offsets[tiles]);
     plan_.face_order.resize(std::size_t(faces_));
-    if (!tuning_.parcels && turned_) {
-      plan_.other.resize(within);
-      plan_.row_of.resize(std::size_t(plan_.view.cells));
-    }
+    if (!tuning_.parcels && turned_) plan_.within.resize(within);
     if (!tuning_.parcels && !turned_) {
       plan_.step.resize(within);
       plan_.count.resize(std::size_t(plan_.view.cells));
@@ -338,7 +278,6 @@ class Arrangement {
     plan_.tile_face.resize(tiles + 1);
     plan_.tile_face[0] = 0;
     std::vector<std::vector<Index>> left_out(tiles);
-    std::vector<std::vector<FacePlan::Group>> groups(tiles);
     std::atomic<Index> next{0};
     host_.parallel(host_.threads(), [&](int, int) {
       Rows rows;
@@ -346,9 +285,8 @@ class Arrangement {
         const auto k = std::size_t(t);
         const Index begin = at.offsets[k];
         sort_rows(t, {at.item.data() + begin, at.item.data() + at.offsets[k + 1]}, rows);
-        plan_.tile_face[k + 1] = tuning_.parcels ? place_by_lanes(t, rows, begin, left_out[k])
-                                 : turned_       ? place_in_groups(t, rows, begin, left_out[k], groups[k])
-                                                 : place_by_rows(t, rows, begin, left_out[k]);
+        plan_.tile_face[k + 1] =
+            tuning_.parcels ? place_by_lanes(t, rows, begin, left_out[k]) : place_by_rows(t, rows, begin, left_out[k]);
       }
     });
     std::partial_sum(plan_.tile_face.begin(), plan_.tile_face.end(), plan_.tile_face.begin());
@@ -362,19 +300,12 @@ class Arrangement {
         };
         move_up(plan_.face_order);
         move_up(plan_.step);
-        move_up(plan_.other);
+        move_up(plan_.within);
       }
       does_not_fit_.insert(does_not_fit_.end(), left_out[t].begin(), left_out[t].end());
     }
     if (!plan_.step.empty()) plan_.step.resize(std::size_t(plan_.view.loose));
-    if (!plan_.other.empty()) plan_.other.resize(std::size_t(plan_.view.loose));
-    if (plan_.row_of.empty()) return;
-    plan_.tile_group.assign(1, 0);
-    for (const std::vector<FacePlan::Group>& of_tile : groups)
-      plan_.tile_group.push_back(plan_.tile_group.back() + Index(of_tile.size()));
-    plan_.group.resize(std::size_t(plan_.tile_group.back()));
-    for (std::size_t t = 0; t < tiles; ++t)
-      std::copy(groups[t].begin(), groups[t].end(), plan_.group.begin() + plan_.tile_group[t]);
+    if (!plan_.within.empty()) plan_.within.resize(std::size_t(plan_.view.loose));
   }
 
   // --- order 1 and more: faces between tiles --------------------------------------------------------------------

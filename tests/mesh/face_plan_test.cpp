@@ -263,7 +263,7 @@ class Checked {
     every_face_once();
   }
 
-  /// By lower cells; cell by cell where these are all owners, else in groups of rows.
+  /// By lower cells; row by row where these are all owners, else with both cells.
   void within_by_rows(Index t) {
     Index f = p_.tile_face[t];
     const Index first = p_.tile_cell[t], last = p_.tile_cell[t + 1], end = p_.tile_face[t + 1];
@@ -279,26 +279,15 @@ class Checked {
       EXPECT_EQ(f, end) << "tile " << t;
       return;
     }
-    std::vector<bool> had(std::size_t(last - first), false);
-    const std::uint16_t* row = p_.row_of + first;
-    for (Index g = p_.tile_group[t]; g < p_.tile_group[t + 1]; ++g) {
-      const FacePlan::Group group = p_.group[g];
-      EXPECT_GT(group.rows, 0);
-      EXPECT_GT(group.straight + group.turned, 0);
-      for (Index r = 0; r < group.rows; ++r, ++row) {
-        const Index cell = first + *row;
-        ASSERT_LT(cell, last);
-        EXPECT_FALSE(had[*row]) << "cell " << cell << " has two rows";
-        had[*row] = true;
-        for (Index k = 0; k < group.straight + group.turned; ++k, ++f) {
-          const Index beyond = first + p_.other[f];
-          ASSERT_LT(beyond, last);
-          EXPECT_LT(cell, beyond) << "faces stand by their lower cells";
-          k < group.straight ? adds_to_both(f, cell, beyond) : adds_to_both(f, beyond, cell);
-        }
-      }
+    std::pair<Index, Index> before{0, 0};
+    for (; f < end; ++f) {
+      const Index owner = p_.within[f].owner, neighbour = p_.within[f].neighbour;
+      const std::pair<Index, Index> cells = std::minmax(owner, neighbour);
+      EXPECT_LT(first + cells.second, last);
+      EXPECT_LE(before, cells);
+      before = cells;
+      adds_to_both(f, first + owner, first + neighbour);
     }
-    EXPECT_EQ(f, end) << "tile " << t;
   }
 
   /// Tile t's parcel: no place is written twice, and a cell's own are those that it adds up.
