@@ -147,17 +147,18 @@ class Host {
     using D = Sums<T, int(N)>;
     const Index columns = count() + extra;
     const std::size_t pieces = (n + block - 1) / block;
-    std::vector<D>& partial = partial_sums<D>(pieces * std::size_t(most));
+    std::vector<D>& partial = partial_sums<D>((pieces + 1) * std::size_t(most));
     for_each_range(n, [V, x, &partial, columns, most](Index begin, Index end) {
       dot_piece(V, columns, x, begin, end, partial.data() + std::size_t(begin) / block * std::size_t(most));
     });
     // One message of a team for all columns.
-    std::vector<D> totals(static_cast<std::size_t>(columns), D{});
-    for (Index k = 0; k < columns; ++k)
-      for (std::size_t p = 0; p < pieces; ++p)
-        add(totals[std::size_t(k)], partial[p * std::size_t(most) + std::size_t(k)]);
-    if (team_) team_->sum(reinterpret_cast<T*>(totals.data()), totals.size() * N);
-    for (Index k = 0; k < columns; ++k) close(k, totals[std::size_t(k)]);
+    D* const total = partial.data() + pieces * std::size_t(most);
+    for (Index k = 0; k < columns; ++k) {
+      total[k] = D{};
+      for (std::size_t p = 0; p < pieces; ++p) add(total[k], partial[p * std::size_t(most) + std::size_t(k)]);
+    }
+    if (team_) team_->sum(reinterpret_cast<T*>(total), std::size_t(columns) * N);
+    for (Index k = 0; k < columns; ++k) close(k, total[k]);
     finish(Lanes{});
   }
 
