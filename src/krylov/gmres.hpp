@@ -91,6 +91,7 @@ class Gmres final : public Method<Space, T> {
           if (q == lanes.lane()) rotated = cq * carried + sq * below;
           carried = cq * below - sq * carried;
         }
+        lanes.meet();  // each has read what the next one writes
         if (have) at[mine] = rotated;
       }
       if (lanes.first()) at[end] = carried;

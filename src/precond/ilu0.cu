@@ -71,8 +71,14 @@ __global__ void find_plain_rows(Index n, CsrView a, const Offset* diagonal, unsi
   const auto is_plain = [&] {
     for (Offset p = a.offsets[i]; p < diagonal[i]; ++p) {
       const Index k = a.columns[p];
-      for (Offset t = diagonal[k] + 1; t < a.offsets[k + 1]; ++t)
-        if (a.columns[t] != i && sparse::find_entry(a, i, a.columns[t]) >= 0) return false;
+      // An entry right of k in both rows: those of the one that has fewer are looked for in the other.
+      if (a.offsets[k + 1] - diagonal[k] <= a.offsets[i + 1] - p) {
+        for (Offset t = diagonal[k] + 1; t < a.offsets[k + 1]; ++t)
+          if (a.columns[t] != i && sparse::find_entry(a, i, a.columns[t]) >= 0) return false;
+      } else {
+        for (Offset t = p + 1; t < a.offsets[i + 1]; ++t)
+          if (a.columns[t] != i && sparse::find_entry(a, k, a.columns[t]) >= 0) return false;
+      }
     }
     return true;
   };

@@ -76,22 +76,41 @@ TEST(GpuMixed, StrategiesOfNaturalOrderWorkInSinglePrecision) {
     }
 }
 
-TEST(GpuMixed, BasesOf16BitsAndFullBasesBeginAnew) {
+TEST(GpuMixed, BasesOf16BitsFullBasesAndThoseThatAreGoneOnWith) {
   KRILU_REQUIRE_GPU();
   const CsrMatrix a = generate("gen:poisson3d:20x20x20");
   const std::vector<double> b = random_values(std::size_t(a.rows), 813);
-  for (const std::string basis : {"fp32", "fp16", "bf16"}) {
-    SCOPED_TRACE(basis);
+  for (const std::string basis : {"fp32", "fp16", "bf16"})
+    for (const int most : {20, 150}) {
+      SCOPED_TRACE(basis + ", " + std::to_string(most));
+      Options o;
+      o.solver = "gmres-ir";
+      o.precond = "jacobi";
+      o.basis = basis;
+      o.inner_iterations = o.restart = most;
+      o.outer_iterations = 100;
+      o.rtol = 1e-10;
+      const Mixed gpu = mixed(a, b, o, "cuda");
+      EXPECT_EQ(gpu.r.status, Status::converged);
+      EXPECT_LE(true_residual(a, gpu.x, b), 1.0001e-10);
+    }
+}
+
+TEST(GpuMixed, AutoTakesABasisOf16BitsWhereValuesHaveThemAndThereAreManyRows) {
+  KRILU_REQUIRE_GPU();
+  for (const auto& [name, is_large] : {std::pair{"gen:poisson3d:60x60x60", true}, {"gen:poisson3d:40x40x40", false}}) {
+    SCOPED_TRACE(name);
+    const CsrMatrix a = generate(name);
+    const std::vector<double> b = random_values(std::size_t(a.rows), 814);
     Options o;
     o.solver = "gmres-ir";
     o.precond = "jacobi";
-    o.basis = basis;
-    o.inner_iterations = o.restart = 20;
-    o.outer_iterations = 100;
-    o.rtol = 1e-10;
+    o.precision = "fp32/bf16";
+    o.rtol = 1e-4;
     const Mixed gpu = mixed(a, b, o, "cuda");
     EXPECT_EQ(gpu.r.status, Status::converged);
-    EXPECT_LE(true_residual(a, gpu.x, b), 1.0001e-10);
+    EXPECT_LE(true_residual(a, gpu.x, b), 1.0001e-4);
+    EXPECT_EQ(gpu.r.precision, is_large ? "fp32/bf16 with its basis in bf16" : "fp32/bf16");
   }
 }
 
