@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "precond/local.hpp"
 
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "exec/emulated.hpp"
@@ -16,15 +18,19 @@ namespace krilu::precond {
 
 namespace {
 
-/// Rows part by part, or level by level through all parts where a strategy was asked for that needs it.
-sparse::RowOrder sweep_order(const exec::Host& host, const LocalProblem& problem, const CsrView& factors,
-                             triangular::Strategy strategy) {
+/// Rows part by part, or level by level through all parts where a strategy was asked for that needs it; and the height
+/// of slices that suits the former, so that every strategy adds the same numbers in the same sequence.
+std::pair<sparse::RowOrder, int> sweep_order(const exec::Host& host, const LocalProblem& problem,
+                                             const CsrView& factors, triangular::Strategy strategy) {
   const bool symmetric = sparse::symmetry(factors).pattern;
   const CsrMatrix graph = symmetric ? CsrMatrix{} : sparse::adjacency(factors);
   const CsrView levels_of = symmetric ? factors : graph.view();
+  sparse::RowOrder by_parts = schedule::by_parts(host, factors, levels_of, problem.offsets);
+  constexpr int chosen_later = 0;
   if (strategy == triangular::Strategy::automatic || strategy == triangular::Strategy::serial)
-    return schedule::by_parts(host, factors, levels_of, problem.offsets);
-  return schedule::by_levels(host, factors, levels_of, {});
+    return {std::move(by_parts), chosen_later};
+  const int height = sparse::SplitPattern(host, host, factors, by_parts).height();
+  return {schedule::by_levels(host, factors, levels_of, {}), height};
 }
 
 }  // namespace
@@ -40,8 +46,9 @@ template <class Space>
 LocalLayout<Space>::LocalLayout(const Context<Space>& context, const LocalProblem& problem, const CsrView& factors) {
   const Space& space = context.space;
   const exec::Host host(space.threads());
-  order = sweep_order(host, problem, factors, context.strategy);
-  pattern = std::make_shared<const sparse::SplitPattern>(space, host, factors, order);
+  int height = 0;
+  std::tie(order, height) = sweep_order(host, problem, factors, context.strategy);
+  pattern = std::make_shared<const sparse::SplitPattern>(space, host, factors, order, height);
   space.enqueue([&, view = pattern->view()](const exec::Host& h) {
     runner =
         std::make_shared<triangular::SliceRunner>(h, *pattern, view.lower.column, view.upper.column, context.strategy);
