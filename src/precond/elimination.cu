@@ -45,6 +45,19 @@ __device__ __forceinline__ Index last_up_to(const Index* column, Index begin, In
   return begin;
 }
 
+/// The same of several j in the whole row, side by side, so that their reads overlap. half: the largest power of two
+/// below length.
+template <int N>
+__device__ __forceinline__ void last_up_to(const Index* column, Index length, Index half, const Index (&j)[N],
+                                           Index (&at)[N]) {
+#pragma unroll
+  for (int c = 0; c < N; ++c) at[c] = 0;
+  for (Index step = half; step > 0; step /= 2)
+#pragma unroll
+    for (int c = 0; c < N; ++c)
+      if (at[c] + step < length && column[at[c] + step] <= j[c]) at[c] += step;
+}
+
 __device__ __forceinline__ double reciprocal_pivot(const Rows& e, Index i, double pivot) {
   const double r = 1 / pivot;
   if (isfinite(r) && r != 0) return r;
@@ -60,10 +73,12 @@ struct Ahead {
   double value = 0;
 };
 
-template <int G>
+/// many: upper entries of a row k that a lane takes at once, beyond its first.
+template <int G, int many>
 __device__ void eliminate_row(const Rows& e, Index i, int lane, unsigned group, const Index* column, double* w) {
   const Offset begin = e.offsets[i], middle = e.diagonal[i];
   const Index length = e.offsets[i + 1] - begin, lower = middle - begin;
+  const Index half = length > 1 ? Index(1) << (31 - __clz(length - 1)) : 0;
   // Two steps, so that nothing is waited for between one row k and the next: each asks for what the other needs.
   const auto ask = [&](Offset from, Offset end) {
     Ahead ahead;
@@ -99,12 +114,21 @@ __device__ void eliminate_row(const Rows& e, Index i, int lane, unsigned group, 
       after = ask_for(a + 2);
       find(next);
       const double own = w[a0 + a];
-      for (;;) {
-        if (now.at >= 0) w[now.at] -= own * awaited(e.factors + now.from, now.value);
-        const bool more = now.from - lane + G < now.end;  // the same in all lanes
-        if (!more) break;
-        now = ask(now.from + G, now.end);
-        find(now);
+      if (now.at >= 0) w[now.at] -= own * awaited(e.factors + now.from, now.value);
+      for (Offset from = now.from + G; from - lane < now.end; from += many * G) {
+        Index wanted[many], at[many];
+        double value[many];
+#pragma unroll
+        for (int c = 0; c < many; ++c) wanted[c] = from + c * G < now.end ? __ldg(e.columns + (from + c * G)) : -1;
+        last_up_to(column, length, half, wanted, at);
+#pragma unroll
+        for (int c = 0; c < many; ++c) {
+          if (column[at[c]] != wanted[c]) at[c] = -1;
+          if (at[c] >= 0) value[c] = Awaited<double>::load(e.factors + (from + c * G));
+        }
+#pragma unroll
+        for (int c = 0; c < many; ++c)
+          if (at[c] >= 0) w[at[c]] -= own * awaited(e.factors + (from + c * G), value[c]);
       }
       __syncwarp(group);
     }
@@ -152,7 +176,7 @@ constexpr unsigned threads = 128;
 template <int G>
 constexpr Index most_shared = G == 8 ? 32 : 224;
 
-template <int G, Updated updated>
+template <int G, int many, Updated updated>
 __global__ void __launch_bounds__(threads) eliminate_kernel(Rows e, unsigned* ticket) {
   constexpr int groups = threads / G;
   __shared__ Index columns[groups][most_shared<G>];
@@ -179,7 +203,7 @@ __global__ void __launch_bounds__(threads) eliminate_kernel(Rows e, unsigned* ti
       }
       for (Index p = lane; p < length; p += G) w[p] = e.a[begin + p];
       __syncwarp(group);
-      eliminate_row<G>(e, i, lane, group, column, w);
+      eliminate_row<G, many>(e, i, lane, group, column, w);
       __syncwarp(group);
     }
   }
@@ -194,7 +218,7 @@ void eliminate(const exec::Cuda& space, const DevicePattern& pattern, Updated up
   // more rows can be at work, for four of them that wait in one warp are in each other's way.
   constexpr unsigned blocks_each = 12;  // that a multiprocessor has at work
   const Index warps = Index(unsigned(space.multiprocessors()) * blocks_each * threads / 32);
-  const bool narrow = pattern.levels > 0 && pattern.rows / pattern.levels < warps / 2;
+  const bool narrow = pattern.levels > 0 && pattern.rows / pattern.levels < warps / 8 * 5;
   const bool eight_lanes = pattern.entries / pattern.rows < 12 && !narrow;
   const Index in_shared = eight_lanes ? most_shared<8> : most_shared<32>;
   const auto work = space.allocate<double>(pattern.longest > in_shared ? std::size_t(pattern.entries) : 0);
@@ -213,10 +237,14 @@ void eliminate(const exec::Cuda& space, const DevicePattern& pattern, Updated up
   const unsigned blocks =
       std::min((unsigned(pattern.rows) + per_block - 1) / per_block, unsigned(space.multiprocessors()) * blocks_each);
   const auto launch = [&](auto kernel) { kernel<<<blocks, threads, 0, space.stream()>>>(e, a.ticket.data()); };
-  if (updated == Updated::pattern)
-    eight_lanes ? launch(eliminate_kernel<8, Updated::pattern>) : launch(eliminate_kernel<32, Updated::pattern>);
+  if (updated == Updated::pivots)
+    eight_lanes ? launch(eliminate_kernel<8, 1, Updated::pivots>) : launch(eliminate_kernel<32, 1, Updated::pivots>);
+  else if (eight_lanes)
+    launch(eliminate_kernel<8, 1, Updated::pattern>);
+  else if (pattern.longest <= 64)  // hardly a row has two upper entries a lane
+    launch(eliminate_kernel<32, 1, Updated::pattern>);
   else
-    eight_lanes ? launch(eliminate_kernel<8, Updated::pivots>) : launch(eliminate_kernel<32, Updated::pivots>);
+    launch(eliminate_kernel<32, 4, Updated::pattern>);
   launched("factorising");
 }
 

@@ -7,7 +7,8 @@
 // stands between a row and the rows that read it. Rows are taken in a sequence in which none waits for a later one.
 // Where a row is known to change in its pivot alone, as nearly all rows of most meshes do, its lanes wait for what all
 // rows before have for it at once, and not row after row.
-// Cost: 12 bytes and a search in shared memory for each entry of U that a row passes over.
+// Cost: 12 bytes and a search in shared memory for each entry of U that a row passes over. Where rows are long, a lane
+// asks for four such entries at a time.
 #pragma once
 
 #include "exec/cuda.cuh"

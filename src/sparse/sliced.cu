@@ -343,32 +343,46 @@ __global__ void gather(std::size_t n, const Offset* source, const double* values
     out[k] = source[k] >= 0 ? T(values[source[k]]) : T(0);
 }
 
-/// A warp a slice. Rows of stencils go through one round of each triangle, and the rounds do not wait for each other.
-template <bool of_residual, int count, class T, class S>
+/// Rows of stencils go through one round of each triangle, and the rounds do not wait for each other: a warp a slice
+/// (warps 1). Where slices are too few to keep the GPU busy and take several rounds, as many warps share them.
+template <bool of_residual, int warps, int count, class T, class S>
 __global__ void __launch_bounds__(256) product_kernel(SlicedView<T, S> a, const T* b, const T* x, T* y) {
-  const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / 32);
+  const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / (32 * warps));
   if (s >= a.pattern.slices) return;
-  const int lane = int(threadIdx.x % 32);
+  const int lane = int(threadIdx.x % 32), warp = warps > 1 ? int(threadIdx.x / 32) : 0;
   const Slice sl = load_slice(a.pattern.lower.slice + s), su = load_slice(a.pattern.upper.slice + s);
   const Lane l = open_lane(a.pattern.lower, s, sl, lane), u = open_lane(a.pattern.upper, s, su, lane);
   T sum = 0;
-  if (l.row >= 0 && l.sub == 0) sum = __ldcs(a.diagonal + l.row) * __ldg(x + l.row);
-  add_triangle<count>(a.pattern.lower, a.lower, sl, l, lane, x, sum);
-  add_triangle<count>(a.pattern.upper, a.upper, su, u, lane, x, sum);
+  if (warp == 0 && l.row >= 0 && l.sub == 0) sum = __ldcs(a.diagonal + l.row) * __ldg(x + l.row);
+  const int upper_turn = (warp + warps - (sl.width() + count - 1) / count % warps) % warps;
+  add_triangle<count>(a.pattern.lower, a.lower, sl, l, lane, x, sum, {warp, warps});
+  add_triangle<count>(a.pattern.upper, a.upper, su, u, lane, x, sum, {upper_turn, warps});
+  if constexpr (warps > 1) {
+    __shared__ T of_warp[warps][32];
+    of_warp[warp][lane] = sum;
+    __syncthreads();
+    if (warp > 0) return;
+    for (int w = 1; w < warps; ++w) sum += of_warp[w][lane];
+  }
   sum = sum_over_lanes(sum, l.lanes_log2);
   if (l.row >= 0 && l.sub == 0) y[l.row] = of_residual ? b[l.row] - sum : sum;
 }
 
 template <bool of_residual, class T, class S>
 void product(const exec::Cuda& space, const SlicedView<T, S>& a, Index widest, const T* b, const T* x, T* y) {
-  if (a.pattern.slices == 0) return;
-  const unsigned blocks = blocks_for(std::int64_t(a.pattern.slices) * 32);
+  constexpr Index few = 8;  // slices a multiprocessor: a block each, and all of them at work at once
+  constexpr int warps = exec::cuda::block_threads / 32;
+  const Index slices = a.pattern.slices;
+  if (slices == 0) return;
+  const unsigned blocks = blocks_for(std::int64_t(slices) * 32);
   if (widest <= 3)
-    product_kernel<of_residual, 3><<<blocks, 256, 0, space.stream()>>>(a, b, x, y);
+    product_kernel<of_residual, 1, 3><<<blocks, 256, 0, space.stream()>>>(a, b, x, y);
   else if (widest <= 6)
-    product_kernel<of_residual, 6><<<blocks, 256, 0, space.stream()>>>(a, b, x, y);
+    product_kernel<of_residual, 1, 6><<<blocks, 256, 0, space.stream()>>>(a, b, x, y);
+  else if (widest <= 8 || slices > few * space.multiprocessors())
+    product_kernel<of_residual, 1, 8><<<blocks, 256, 0, space.stream()>>>(a, b, x, y);
   else
-    product_kernel<of_residual, 8><<<blocks, 256, 0, space.stream()>>>(a, b, x, y);
+    product_kernel<of_residual, warps, 8><<<unsigned(slices), warps * 32, 0, space.stream()>>>(a, b, x, y);
   launched("launching a product");
 }
 

@@ -203,20 +203,31 @@ __device__ __forceinline__ T sum_over_lanes(T sum, int lanes_log2) {
   for (int offset = 1 << lanes_log2 >> 1; offset > 0; offset >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
   return sum;
 }
-/// Adds up a lane's part of one triangle. `count` entries are asked for before any is used.
+/// Whose rounds of a slice a warp takes, where several share them: every `of`th, beginning with `turn`.
+struct Share {
+  int turn = 0, of = 1;
+};
+
+/// Adds up a lane's part of one triangle. `count` entries, a round, are asked for before any is used.
 template <int count, class T, class S>
 __device__ __forceinline__ void add_triangle(const SlicedTriangle& t, const S* value, const Slice& slice, Lane l,
-                                             int lane, const T* x, T& sum) {
+                                             int lane, const T* x, T& sum, Share share = {}) {
   const auto add = [&](const auto& place) {
+    int turn = share.turn;
     for (int k = 0; k < slice.width(); k += count) {
+      Offset at[count];
+#pragma unroll
+      for (int j = 0; j < count; ++j) at[j] = place(k + j);
+      const bool mine = turn == 0;
+      turn = mine ? share.of - 1 : turn - 1;
+      if (!mine) continue;
       Index c[count];
       T v[count];
 #pragma unroll
       for (int j = 0; j < count; ++j) {
-        const Offset at = place(k + j);
         const bool have = k + j < l.count;
-        c[j] = have ? __ldcs(t.column + at) : ~0;
-        v[j] = have ? T(streamed(value + at)) : T(0);
+        c[j] = have ? __ldcs(t.column + at[j]) : ~0;
+        v[j] = have ? T(streamed(value + at[j])) : T(0);
       }
 #pragma unroll
       for (int j = 0; j < count; ++j)
