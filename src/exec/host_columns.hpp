@@ -11,11 +11,23 @@
 
 namespace krilu::exec {
 
+/// What a pass keeps in registers: sums of so many numbers each. Where there are 32 registers of 64 bytes, more columns
+/// are on their way at a time.
+#if defined(__AVX512F__)
+template <class T>
+constexpr int column_width = 64 / int(sizeof(T));
+constexpr int column_sums = 16;
+#else
+template <class T>
+constexpr int column_width = simd_width<T>(16);
+constexpr int column_sums = 8;
+#endif
+
 /// out[k + c][l], the dot products of columns k + c, c < C, with x[l]: no sum waits for itself.
 template <int C, class B, class T, std::size_t N>
 void dot_group(const Columns<B>& V, Index k, const std::array<View<T>, N>& x, Index begin, Index end,
                Sums<T, int(N)>* out) {
-  constexpr int W = simd_width<T>(16);
+  constexpr int W = column_width<T>;
   const B* column[C];
   for (int c = 0; c < C; ++c) column[c] = V[k + c];
   Simd<T, W> sum[C][N] = {};
@@ -40,7 +52,7 @@ void dot_group(const Columns<B>& V, Index k, const std::array<View<T>, N>& x, In
 template <class B, class T, std::size_t N>
 void dot_piece(const Columns<B>& V, Index columns, const std::array<View<T>, N>& x, Index begin, Index end,
                Sums<T, int(N)>* out) {
-  constexpr int C = 8 / int(N);
+  constexpr int C = column_sums / int(N);
   Index k = 0;
   for (; k + C <= columns; k += C) dot_group<C>(V, k, x, begin, end, out);
   for (; k < columns; ++k) dot_group<1>(V, k, x, begin, end, out);
@@ -50,7 +62,7 @@ void dot_piece(const Columns<B>& V, Index columns, const std::array<View<T>, N>&
 template <int C, class B, class T, std::size_t N, std::size_t most>
 void combine_group(const Columns<B>& V, Index k, const std::array<View<T>, N>& y, Index begin, Index end,
                    T (&sum)[N][most]) {
-  constexpr int W = simd_width<T>(16);
+  constexpr int W = column_width<T>;
   const B* column[C];
   T factor[C][N];
   for (int c = 0; c < C; ++c) {
@@ -77,7 +89,7 @@ void combine_group(const Columns<B>& V, Index k, const std::array<View<T>, N>& y
 template <class B, class T, std::size_t N, std::size_t most>
 void combine_piece(const Columns<B>& V, Index columns, const std::array<View<T>, N>& y, Index begin, Index end,
                    T (&sum)[N][most]) {
-  constexpr int C = 8 / int(N);
+  constexpr int C = column_sums / int(N);
   for (std::size_t l = 0; l < N; ++l)
     for (Index i = 0; i < end - begin; ++i) sum[l][i] = 0;
   Index k = 0;

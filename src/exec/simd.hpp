@@ -37,7 +37,12 @@ constexpr int simd_width(int most) {
 template <class T, int W, class S>
 [[gnu::always_inline]] inline Simd<T, W> load(const S* at) {
 #if defined(__F16C__)  // the processor's own conversion, which no compiler makes of Half's
-  if constexpr (std::is_same_v<S, Half> && W == 8) {
+  if constexpr (std::is_same_v<S, Half> && W == 16) {
+    const Simd<T, 8> half[2] = {load<T, 8>(at), load<T, 8>(at + 8)};
+    Simd<T, W> v;
+    std::memcpy(&v, half, sizeof v);
+    return v;
+  } else if constexpr (std::is_same_v<S, Half> && W == 8) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
   } else if constexpr (std::is_same_v<S, Half> && W == 4) {
     return _mm_cvtph_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at)));
