@@ -48,14 +48,19 @@ void dot_group(const Columns<B>& V, Index k, const std::array<View<T>, N>& x, In
     }
 }
 
+/// The same for columns k to columns - 1, in groups of C, and what is left in halves of that.
+template <int C, class B, class T, std::size_t N>
+void dot_groups(const Columns<B>& V, Index k, Index columns, const std::array<View<T>, N>& x, Index begin, Index end,
+                Sums<T, int(N)>* out) {
+  for (; k + C <= columns; k += C) dot_group<C>(V, k, x, begin, end, out);
+  if constexpr (C > 1) dot_groups<C / 2>(V, k, columns, x, begin, end, out);
+}
+
 /// out[k][l], the dot products of columns k < columns with x[l].
 template <class B, class T, std::size_t N>
 void dot_piece(const Columns<B>& V, Index columns, const std::array<View<T>, N>& x, Index begin, Index end,
                Sums<T, int(N)>* out) {
-  constexpr int C = column_sums / int(N);
-  Index k = 0;
-  for (; k + C <= columns; k += C) dot_group<C>(V, k, x, begin, end, out);
-  for (; k < columns; ++k) dot_group<1>(V, k, x, begin, end, out);
+  dot_groups<column_sums / int(N)>(V, 0, columns, x, begin, end, out);
 }
 
 /// sum[l][i - begin] += sum over c < C of y[l][k + c] V[k + c][i].
@@ -85,16 +90,21 @@ void combine_group(const Columns<B>& V, Index k, const std::array<View<T>, N>& y
       for (std::size_t l = 0; l < N; ++l) sum[l][i] += factor[c][l] * T(column[c][i]);
 }
 
+/// The same for columns k to columns - 1, in groups of C, and what is left in halves of that.
+template <int C, class B, class T, std::size_t N, std::size_t most>
+void combine_groups(const Columns<B>& V, Index k, Index columns, const std::array<View<T>, N>& y, Index begin,
+                    Index end, T (&sum)[N][most]) {
+  for (; k + C <= columns; k += C) combine_group<C>(V, k, y, begin, end, sum);
+  if constexpr (C > 1) combine_groups<C / 2>(V, k, columns, y, begin, end, sum);
+}
+
 /// sum[l][i - begin] = sum over k < columns of y[l][k] V[k][i].
 template <class B, class T, std::size_t N, std::size_t most>
 void combine_piece(const Columns<B>& V, Index columns, const std::array<View<T>, N>& y, Index begin, Index end,
                    T (&sum)[N][most]) {
-  constexpr int C = column_sums / int(N);
   for (std::size_t l = 0; l < N; ++l)
     for (Index i = 0; i < end - begin; ++i) sum[l][i] = 0;
-  Index k = 0;
-  for (; k + C <= columns; k += C) combine_group<C>(V, k, y, begin, end, sum);
-  for (; k < columns; ++k) combine_group<1>(V, k, y, begin, end, sum);
+  combine_groups<column_sums / int(N)>(V, 0, columns, y, begin, end, sum);
 }
 
 }  // namespace krilu::exec
