@@ -73,7 +73,8 @@ struct Ahead {
   double value = 0;
 };
 
-/// many: upper entries of a row k that a lane takes at once, beyond its first.
+/// many: upper entries of a row k that a lane takes at once, beyond its first, which is asked for while the row before
+/// is worked on.
 template <int G, int many>
 __device__ void eliminate_row(const Rows& e, Index i, int lane, unsigned group, const Index* column, double* w) {
   const Offset begin = e.offsets[i], middle = e.diagonal[i];

@@ -344,7 +344,8 @@ __global__ void gather(std::size_t n, const Offset* source, const double* values
 }
 
 /// Rows of stencils go through one round of each triangle, and the rounds do not wait for each other: a warp a slice
-/// (warps 1). Where slices are too few to keep the GPU busy and take several rounds, as many warps share them.
+/// (warps 1). Where slices are too few to keep the GPU busy and take several rounds, the warps of a block share those
+/// of one slice.
 template <bool of_residual, int warps, int count, class T, class S>
 __global__ void __launch_bounds__(256) product_kernel(SlicedView<T, S> a, const T* b, const T* x, T* y) {
   const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / (32 * warps));

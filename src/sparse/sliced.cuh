@@ -203,7 +203,7 @@ __device__ __forceinline__ T sum_over_lanes(T sum, int lanes_log2) {
   for (int offset = 1 << lanes_log2 >> 1; offset > 0; offset >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
   return sum;
 }
-/// Whose rounds of a slice a warp takes, where several share them: every `of`th, beginning with `turn`.
+/// Which rounds of a triangle's slice a warp takes, where several warps share them: every `of`th, from round `turn` on.
 struct Share {
   int turn = 0, of = 1;
 };
