@@ -354,6 +354,14 @@ int main(int argc, char** argv) {
         s["bicgstab dilu blocks"] = solve(a, b, o, repeat, others);
         o.ordering = "natural";
         s["bicgstab dilu natural"] = solve(a, b, o, repeat, others);
+        if (krilu::sparse::symmetry(a).values) {  // as auto would solve it
+          o.solver = "cg";
+          o.precond = "dic";
+          s["cg dic natural"] = solve(a, b, o, 1, others);
+          o.ordering = "auto";
+          s["cg dic blocks"] = solve(a, b, o, 1, others);
+          o.solver = "bicgstab";
+        }
         o.ordering = "auto";
         o.precond = "jacobi";
         s["bicgstab jacobi"] = solve(a, b, o, repeat);

@@ -294,7 +294,7 @@ class BlockBuilder {
     return others;
   }
 
-  /// |a_ij| / sum_k |a_ik| + |a_ji| / sum_k |a_jk| of each entry.
+  /// max(|a_ij| / sum_k |a_ik|, |a_ji| / sum_k |a_jk|) of each entry: one side alone makes a coupling strong.
   void find_couplings(Offset most) {
     const auto n = std::size_t(a_.rows);
     const CsrView a = a_;
@@ -315,7 +315,8 @@ class BlockBuilder {
             const Index j = a.columns[e];
             const Offset mirror = sparse::find_entry(a, j, i);
             const double back = mirror >= 0 ? magnitude(a.values[mirror]) : 0;
-            coupling[e] = float(magnitude(a.values[e]) * share[i] + back * share[j]);
+            const double own = magnitude(a.values[e]) * share[i], others = back * share[j];
+            coupling[e] = float(own > others ? own : others);
           }
         });
   }
