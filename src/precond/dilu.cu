@@ -16,14 +16,13 @@ __global__ void __launch_bounds__(256)
   const int lane = int(threadIdx.x % 32);
   const sparse::Head head = sparse::load_head(a.pattern.lower, s, lane);
   const sparse::Lane l = sparse::open_lane(a.pattern.lower, head, lane);
-  T sum = 0;
-  if (l.row >= 0 && l.sub == 0) {
-    const T e = 1 / __ldcs(rd + l.row), own = __ldg(z + l.row);
-    sum = e * (__ldcs(y + l.row) - own) + __ldcs(a.diagonal + l.row) * own;
-  }
+  const bool have = l.row >= 0 && l.sub == 0;
+  const T reciprocal = exec::ask_streamed(rd + l.row, have, 1), own = exec::ask(z + l.row, have),
+          swept = exec::ask_streamed(y + l.row, have), diagonal = exec::ask_streamed(a.diagonal + l.row, have);
+  T sum = 1 / reciprocal * (swept - own) + diagonal * own;
   sparse::add_triangle<count>(a.pattern.lower, a.lower, head.slice, l, lane, z, sum);
   sum = sparse::sum_over_lanes(sum, l.lanes_log2);
-  if (l.row >= 0 && l.sub == 0) Az[l.row] = sum;
+  if (have) Az[l.row] = sum;
 }
 
 }  // namespace

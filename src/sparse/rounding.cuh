@@ -3,6 +3,7 @@
 // only.
 #pragma once
 
+#include "exec/ask.cuh"
 #include "exec/cuda.cuh"
 #include "krilu/kernel.hpp"
 #include "sparse/rounding.hpp"
@@ -41,6 +42,17 @@ __device__ __forceinline__ S streamed(const S* p) {
     return s;
   } else {
     return __ldcs(p);
+  }
+}
+/// The same on a condition, else 0 (exec/ask.cuh).
+template <class S>
+__device__ __forceinline__ S ask_streamed(const S* p, bool wanted) {
+  if constexpr (sizeof(S) == 2) {
+    S s;
+    s.bits = exec::ask_streamed(&p->bits, wanted);
+    return s;
+  } else {
+    return exec::ask_streamed(p, wanted);
   }
 }
 #endif

@@ -347,17 +347,20 @@ __global__ void gather(std::size_t n, const Offset* source, const double* values
 /// (warps 1). Where slices are too few to keep the GPU busy and take several rounds, the warps of a block share those
 /// of one slice.
 template <bool of_residual, int warps, int count, class T, class S>
-__global__ void __launch_bounds__(256) product_kernel(SlicedView<T, S> a, const T* b, const T* x, T* y) {
+__global__ void __launch_bounds__(256, count <= 3 ? 8 : 1)
+    product_kernel(SlicedView<T, S> a, const T* b, const T* x, T* y) {
   const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / (32 * warps));
   if (s >= a.pattern.slices) return;
   const int lane = int(threadIdx.x % 32), warp = warps > 1 ? int(threadIdx.x / 32) : 0;
-  const Slice sl = load_slice(a.pattern.lower.slice + s), su = load_slice(a.pattern.upper.slice + s);
-  const Lane l = open_lane(a.pattern.lower, s, sl, lane), u = open_lane(a.pattern.upper, s, su, lane);
-  T sum = 0;
-  if (warp == 0 && l.row >= 0 && l.sub == 0) sum = __ldcs(a.diagonal + l.row) * __ldg(x + l.row);
-  const int upper_turn = (warp + warps - (sl.width() + count - 1) / count % warps) % warps;
-  add_triangle<count>(a.pattern.lower, a.lower, sl, l, lane, x, sum, {warp, warps});
-  add_triangle<count>(a.pattern.upper, a.upper, su, u, lane, x, sum, {upper_turn, warps});
+  const Head lower = load_head(a.pattern.lower, s, lane), upper = load_head(a.pattern.upper, s, lane);
+  Lane l = open_lane(a.pattern.lower, lower, lane), u = open_lane(a.pattern.upper, upper, lane);
+  // A row with several lanes has five entries in one of them, and in coloured blocks none has: told to the compiler.
+  if constexpr (count <= 3) l.lanes_log2 = u.lanes_log2 = l.sub = u.sub = 0;
+  const bool own = warp == 0 && l.row >= 0 && l.sub == 0;
+  T sum = exec::ask_streamed(a.diagonal + l.row, own) * exec::ask(x + l.row, own);
+  const int upper_turn = (warp + warps - (lower.slice.width() + count - 1) / count % warps) % warps;
+  add_triangle<count>(a.pattern.lower, a.lower, lower.slice, l, lane, x, sum, {warp, warps});
+  add_triangle<count>(a.pattern.upper, a.upper, upper.slice, u, lane, x, sum, {upper_turn, warps});
   if constexpr (warps > 1) {
     __shared__ T of_warp[warps][32];
     of_warp[warp][lane] = sum;
@@ -376,7 +379,8 @@ void product(const exec::Cuda& space, const SlicedView<T, S>& a, Index widest, c
   const Index slices = a.pattern.slices;
   if (slices == 0) return;
   const unsigned blocks = blocks_for(std::int64_t(slices) * 32);
-  if (widest <= 3)
+  // On a lattice in coloured blocks, where a row has six neighbours in one triangle it has none in the other.
+  if (widest <= 3 || (widest <= 6 && a.pattern.inner))
     product_kernel<of_residual, 1, 3><<<blocks, 256, 0, space.stream()>>>(a, b, x, y);
   else if (widest <= 6)
     product_kernel<of_residual, 1, 6><<<blocks, 256, 0, space.stream()>>>(a, b, x, y);

@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "exec/ask.cuh"
 #include "exec/cuda.cuh"
 #include "sparse/csr_cuda.cuh"
 #include "sparse/operator.hpp"
@@ -165,10 +166,16 @@ __device__ __forceinline__ Slice load_slice(const Slice* s) {
 /// What a lane asks for first: two loads that nothing waits for until it is opened.
 struct Head {
   Slice slice;
-  int count;
+  int count;  // 0 of lanes without a row
 };
 __device__ __forceinline__ Head load_head(const SlicedTriangle& t, Index s, int lane) {
-  return {load_slice(t.slice + s), int(__ldg(t.count + (std::size_t(s) * 32 + unsigned(lane))))};
+  Head head;
+  std::uint16_t count;
+  // Not __ldg: the compiler would ask for the count where it is used, when the slice has come.
+  asm volatile("ld.global.nc.u8 %0, [%1];" : "=h"(count) : "l"(t.count + (std::size_t(s) * 32 + unsigned(lane))));
+  head.slice = load_slice(t.slice + s);
+  head.count = count;
+  return head;
 }
 
 __device__ __forceinline__ Lane open_lane(const SlicedTriangle& t, const Head& head, int lane) {
@@ -178,10 +185,9 @@ __device__ __forceinline__ Lane open_lane(const SlicedTriangle& t, const Head& h
   const int q = lane >> l.lanes_log2;
   l.sub = lane & ((1 << l.lanes_log2) - 1);
   l.next = slice.entry;
-  if (q < slice.rows()) {
-    l.row = slice.row + q;
-    l.count = head.count < 255 ? head.count : (t.length[l.row] - l.sub + (1 << l.lanes_log2) - 1) >> l.lanes_log2;
-  }
+  l.row = q < slice.rows() ? slice.row + q : -1;
+  l.count = head.count;
+  if (head.count == 255) l.count = (t.length[l.row] - l.sub + (1 << l.lanes_log2) - 1) >> l.lanes_log2;
   return l;
 }
 /// Slice s, as lane `lane` sees it.
@@ -215,23 +221,26 @@ __device__ __forceinline__ void add_triangle(const SlicedTriangle& t, const S* v
   const auto add = [&](const auto& place) {
     int turn = share.turn;
     for (int k = 0; k < slice.width(); k += count) {
-      Offset at[count];
-#pragma unroll
-      for (int j = 0; j < count; ++j) at[j] = place(k + j);
       const bool mine = turn == 0;
       turn = mine ? share.of - 1 : turn - 1;
-      if (!mine) continue;
+      if (!mine) {
+        for (int j = 0; j < count; ++j) place(k + j);
+        continue;
+      }
       Index c[count];
-      T v[count];
+      S v[count];
+      T of_x[count];
 #pragma unroll
       for (int j = 0; j < count; ++j) {
-        const bool have = k + j < l.count;
-        c[j] = have ? __ldcs(t.column + at[j]) : ~0;
-        v[j] = have ? T(streamed(value + at[j])) : T(0);
+        const Offset at = place(k + j);
+        c[j] = exec::ask_streamed(t.column + at, k + j < l.count);
+        v[j] = ask_streamed(value + at, k + j < l.count);
       }
 #pragma unroll
+      for (int j = 0; j < count; ++j) of_x[j] = exec::ask(x + (c[j] < 0 ? slice.row + ~c[j] : c[j]), k + j < l.count);
+#pragma unroll
       for (int j = 0; j < count; ++j)
-        if (k + j < l.count) sum += v[j] * __ldg(x + (c[j] < 0 ? slice.row + ~c[j] : c[j]));
+        if (k + j < l.count) sum += T(v[j]) * of_x[j];
     }
   };
   // Where all rows are equally long, as most are, places are plain arithmetic.

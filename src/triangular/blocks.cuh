@@ -9,10 +9,39 @@
 
 namespace krilu::triangular {
 
-/// One slice; x of the lane's row, 0 where it has none. B: entries asked for before any is used; N: the most entries of
-/// a row within its slice.
+/// A slice's inner steps, one after another; `inner` and `from`: the lane's entries within the slice and whose x they
+/// meet, oldest first, the last M of N. Every lane finds its x anew at each step: it is right from the lane's own step
+/// on, since nothing that it depends on changes any more, and no lane has to know when that is. A pivot that cannot be
+/// divided by is told of, and so a pivot is found at the lane's own step alone.
+template <int M, int N, class R>
+__device__ __forceinline__ typename R::Value solve_inner(const R& r, int steps, int own, Index row, typename R::Value b,
+                                                         typename R::Value d, typename R::Value sum,
+                                                         const int (&from)[N], const typename R::Value (&inner)[N]) {
+  using T = typename R::Value;
+  constexpr bool once = R::form == Diagonal::pivot;
+  T x = !once || (row >= 0 && own == 0) ? r.finish(row, b, sum, d) : T(0);
+#pragma unroll 1
+  for (int n = 1; n < steps; ++n) {
+    T all = sum;
+#pragma unroll
+    for (int q = N - M; q < N; ++q) all += inner[q] * __shfl_sync(0xffffffffu, x, from[q]);
+    if (!once || (row >= 0 && own == n)) x = r.finish(row, b, all, d);
+  }
+  return x;
+}
+/// With M entries at the least, but no more than any lane of the warp has; M one after another where they are few.
+template <int M, int N, class R, class... Rest>
+__device__ __forceinline__ typename R::Value solve_inner(int most, const R& r, const Rest&... rest) {
+  if constexpr (M < N) {
+    if (most > M) return solve_inner < M < 4 ? M + 1 : M + 4, N > (most, r, rest...);
+  }
+  return solve_inner<M>(r, rest...);
+}
+
+/// One slice; x of the lane's row, whatever where it has none. own: the lane's step. B: entries asked for before any is
+/// used; N: the most entries of a row within its slice.
 template <int B, int N, class R>
-__device__ __forceinline__ typename R::Value solve_block(const R& r, const sparse::Slice& s, sparse::Lane l, int step,
+__device__ __forceinline__ typename R::Value solve_block(const R& r, const sparse::Slice& s, sparse::Lane l, int own,
                                                          typename R::Value b, typename R::Value d, int me) {
   using T = typename R::Value;
   T sum = 0;
@@ -25,54 +54,55 @@ __device__ __forceinline__ typename R::Value solve_block(const R& r, const spars
     inner[j] = 0;
   }
   for (int k = 0; k < s.width(); k += B) {
+    constexpr bool paired = R::form == Diagonal::pivot;
     Index c[B];
-    T v[B];
+    typename R::Stored v[B];
+    [[maybe_unused]] Offset partner[B];
+    [[maybe_unused]] T mirror[B];
+    T x[B];
 #pragma unroll
     for (int j = 0; j < B; ++j) {
       const Offset at = sparse::step(l, k + j, me);
       const bool have = k + j < l.count;
-      c[j] = have ? __ldcs(r.triangle.column + at) : 0;
-      v[j] = have ? r.entry(at) : T(0);
+      c[j] = exec::ask_streamed(r.triangle.column + at, have);
+      v[j] = sparse::ask_streamed(r.value + at, have);
+      if constexpr (paired) partner[j] = exec::ask_streamed(r.partner + at, have, -1);
     }
 #pragma unroll
     for (int j = 0; j < B; ++j) {
-      if (k + j >= l.count) continue;
-      if (c[j] >= 0) {
-        sum += v[j] * r.x[c[j]];
-      } else {  // kept, oldest first, for the steps below
-        ++within;
+      x[j] = exec::ask(r.x + c[j], k + j < l.count && c[j] >= 0);
+      if constexpr (paired) mirror[j] = r.mirrored(partner[j]);
+    }
 #pragma unroll
-        for (int q = 0; q + 1 < N; ++q) {
-          from[q] = from[q + 1];
-          inner[q] = inner[q + 1];
-        }
-        from[N - 1] = ~c[j];
-        inner[N - 1] = v[j];
+    for (int j = 0; j < B; ++j) {
+      T value = T(v[j]);
+      if constexpr (paired) value *= mirror[j];
+      const bool inside = c[j] < 0;  // kept, oldest first, for the inner steps
+      within += inside;
+#pragma unroll
+      for (int q = 0; q + 1 < N; ++q) {
+        from[q] = inside ? from[q + 1] : from[q];
+        inner[q] = inside ? inner[q + 1] : inner[q];
       }
+      from[N - 1] = inside ? ~c[j] : from[N - 1];
+      inner[N - 1] = inside ? value : inner[N - 1];
+      if (!inside) sum += value * x[j];
     }
   }
-  const int most = __reduce_max_sync(0xffffffffu, within);
-  T x = 0;
-  for (int n = 0; n < s.inner; ++n) {
-    T all = sum;
-#pragma unroll
-    for (int q = 0; q < N; ++q)
-      if (q >= N - most) all += inner[q] * __shfl_sync(0xffffffffu, x, from[q]);
-    if (l.row >= 0 && step == n) x = r.finish(l.row, b, all, d);
-  }
-  return x;
+  return solve_inner<1, N>(__reduce_max_sync(0xffffffffu, within), r, s.inner, own, l.row, b, d, sum, from, inner);
 }
 
 /// Small thread blocks end one by one, where large ones leave a multiprocessor half empty at the end of a colour.
 constexpr unsigned block_sweep_threads = 64;
-/// Thread blocks that a multiprocessor should hold: waiting for memory is what these kernels mostly do.
-template <int N>
-constexpr int resident = N <= 3    ? 24
+/// Thread blocks that a multiprocessor should hold: waiting for memory is half of what these kernels do. What few
+/// registers hold in single precision spills in double.
+template <class T, int N>
+constexpr int resident = N <= 3    ? (sizeof(T) == 8 ? 20 : 24)
                          : N <= 8  ? 12
                          : N <= 16 ? 8
                                    : 4;
-template <int N>
-constexpr int resident_turning = N <= 3   ? 20
+template <class T, int N>
+constexpr int resident_turning = N <= 3   ? (sizeof(T) == 8 ? 16 : 20)
                                  : N <= 8 ? 8
                                           : 4;
 
@@ -94,45 +124,46 @@ __device__ __forceinline__ void prefetch_entries(const R& r, const sparse::Slice
 #endif
 }
 
+/// Of the lane's row, where it has one.
+template <class R>
+__device__ __forceinline__ typename R::Value ask_diagonal(const R& r, Index row) {
+  if constexpr (R::form == Diagonal::unit || R::form == Diagonal::pivot) return 0;
+  return exec::ask(r.d + row, row >= 0);
+}
+
 /// Slices begin .. end-1, all of one colour.
 template <int B, int N, class R>
-__global__ void __launch_bounds__(block_sweep_threads, resident<N>)
+__global__ void __launch_bounds__(block_sweep_threads, resident<typename R::Value, N>)
     block_sweep(R r, const std::uint8_t* inner, Index begin, Index end) {
   const Index k = begin + Index((blockIdx.x * blockDim.x + threadIdx.x) / 32);
   if (k >= end) return;
   const int me = int(threadIdx.x % 32);
-  const int own = __ldg(inner + (std::size_t(k) * 32 + unsigned(me)));
   const sparse::Head head = sparse::load_head(r.triangle, k, me);
   const sparse::Slice& s = head.slice;
+  int own = 0;
+  if constexpr (R::form == Diagonal::pivot) own = __ldg(inner + (std::size_t(k) * 32 + unsigned(me)));
   if (me == 0 && s.width() > B) prefetch_entries(r, s);
   const sparse::Lane l = sparse::open_lane(r.triangle, head, me);
-  typename R::Value b = 0, d = 0;
-  if (l.row >= 0) {
-    b = r.b[l.row];
-    if constexpr (R::form != Diagonal::unit && R::form != Diagonal::pivot) d = __ldg(r.d + l.row);
-  }
+  const auto b = exec::ask(r.b + l.row, l.row >= 0), d = ask_diagonal(r, l.row);
   const auto x = solve_block<B, N>(r, s, l, R::lower ? own : s.inner - 1 - own, b, d, me);
   if (l.row >= 0) r.x[l.row] = x;
 }
 
 /// The last colour: the forward sweep's end and the backward sweep's beginning at once.
 template <int B, int N, class F, class R>
-__global__ void __launch_bounds__(block_sweep_threads, resident_turning<N>)
-    block_turn(F f, R r, const std::uint8_t* inner, Index begin, Index end) {
+__global__ void __launch_bounds__(block_sweep_threads, resident_turning<typename F::Value, N>)
+    block_turn(F f, R r, Index begin, Index end) {
   using T = typename F::Value;
+  static_assert(F::form != Diagonal::pivot && R::form != Diagonal::pivot);
   const Index k = begin + Index((blockIdx.x * blockDim.x + threadIdx.x) / 32);
   if (k >= end) return;
   const int me = int(threadIdx.x % 32);
-  const int own = __ldg(inner + (std::size_t(k) * 32 + unsigned(me)));
-  const sparse::Slice s = sparse::load_slice(f.triangle.slice + k), back = sparse::load_slice(r.triangle.slice + k);
-  const sparse::Lane l = sparse::open_lane(f.triangle, k, s, me), u = sparse::open_lane(r.triangle, k, back, me);
-  T b = 0, d = 0;
-  if (l.row >= 0) {
-    b = f.b[l.row];
-    d = __ldg(f.d + l.row);  // for both sweeps, where the backward one has any
-  }
-  const T y = solve_block<B, N>(f, s, l, own, b, d, me);
-  const T x = solve_block<B, N>(r, back, u, s.inner - 1 - own, y, d, me);
+  const sparse::Head head = sparse::load_head(f.triangle, k, me), back = sparse::load_head(r.triangle, k, me);
+  const sparse::Lane l = sparse::open_lane(f.triangle, head, me), u = sparse::open_lane(r.triangle, back, me);
+  const T b = exec::ask(f.b + l.row, l.row >= 0);
+  const T d = exec::ask(f.d + l.row, l.row >= 0);  // for both sweeps, where the backward one has any
+  const T y = solve_block<B, N>(f, head.slice, l, 0, b, d, me);
+  const T x = solve_block<B, N>(r, back.slice, u, 0, y, d, me);
   if (l.row >= 0) {
     f.x[l.row] = y;
     r.x[l.row] = x;

@@ -18,6 +18,7 @@ namespace krilu::triangular {
 template <class T, Diagonal of_form, bool of_lower, class S = T>
 struct Recurrence {
   using Value = T;
+  using Stored = S;
   static constexpr Diagonal form = of_form;
   static constexpr bool lower = of_lower;
 
@@ -31,12 +32,7 @@ struct Recurrence {
   const S* mirror = nullptr;        // pivot: the other triangle, where
   const Offset* partner = nullptr;  // pivot: a_ji of each a_ij stands, or -1
 
-  __device__ __forceinline__ T stored(Offset k) const { return T(sparse::streamed(value + k)); }
-  __device__ __forceinline__ T mirrored(Offset at) const { return at >= 0 ? T(__ldg(mirror + at)) : T(0); }
-  __device__ __forceinline__ T entry(Offset k) const {
-    if constexpr (form == Diagonal::pivot) return stored(k) * mirrored(__ldcs(partner + k));
-    return stored(k);
-  }
+  __device__ __forceinline__ T mirrored(Offset at) const { return T(exec::ask(mirror + at, at >= 0)); }
   __device__ __forceinline__ T finish(Index row, T b_row, T sum, T d_row) const {
     if constexpr (form == Diagonal::unit) return b_row - sum;
     if constexpr (form == Diagonal::reciprocal) return (b_row - sum) * d_row;
@@ -61,17 +57,16 @@ struct Pending {
   sparse::Slice slice;
   sparse::Lane lane;
   Index column[N];
-  T value[N];
+  typename R::Stored value[N];
   std::conditional_t<paired, Mirrors, Nothing> mirror;
   T b = 0, d = 0;
 
   __device__ __forceinline__ void open(const R& r, const sparse::Head& head, int me) {
     slice = head.slice;
     lane = sparse::open_lane(r.triangle, head, me);
-    if (lane.row >= 0) {
-      b = __ldcs(r.b + lane.row);
-      if constexpr (R::form != Diagonal::unit && R::form != Diagonal::pivot) d = __ldcs(r.d + lane.row);
-    }
+    b = exec::ask_streamed(r.b + lane.row, lane.row >= 0);
+    if constexpr (R::form != Diagonal::unit && R::form != Diagonal::pivot)
+      d = exec::ask_streamed(r.d + lane.row, lane.row >= 0);
     take(r, 0, me);
   }
   /// Entries k .. k+N-1 of the lane; column -1 where it has no more.
@@ -82,9 +77,9 @@ struct Pending {
     for_entries<N>(slice.width() - k, [&](int j) {
       const Offset at = even ? slice.entry + (k + j) * lanes + me : sparse::step(lane, k + j, me);
       const bool have = k + j < lane.count;
-      column[j] = have ? __ldcs(r.triangle.column + at) : -1;
-      value[j] = have ? r.stored(at) : T(0);
-      if constexpr (paired) mirror.partner[j] = have ? __ldcs(r.partner + at) : -1;
+      column[j] = exec::ask_streamed(r.triangle.column + at, have, -1);
+      value[j] = sparse::ask_streamed(r.value + at, have);
+      if constexpr (paired) mirror.partner[j] = exec::ask_streamed(r.partner + at, have, -1);
     });
   }
   /// Asks for the entries' mirrors, whose places have arrived since open(): a slice later than those, so that nothing
@@ -101,7 +96,7 @@ struct Pending {
       if constexpr (paired) for_entries<N>(slice.width() - k, [&](int j) { value[j] *= mirror.value[j]; });
       T x[N];
       access.fetch(r.x, column, slice.width() - k, x);
-      for_entries<N>(slice.width() - k, [&](int j) { sum += value[j] * x[j]; });
+      for_entries<N>(slice.width() - k, [&](int j) { sum += T(value[j]) * x[j]; });
       k += N;
       if (k >= slice.width()) break;
       take(r, k, me);

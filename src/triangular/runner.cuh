@@ -233,7 +233,7 @@ class WarpRunner {
       if (end < last) return launch_block(f, begin, end);
       with_shape([&](auto at_once, auto within) {
         block_turn<at_once.value, within.value>
-            <<<blocks_for(end - begin), block_sweep_threads, 0, space_.stream()>>>(f, b, inner_, begin, end);
+            <<<blocks_for(end - begin), block_sweep_threads, 0, space_.stream()>>>(f, b, begin, end);
       });
     });
     for_colours<false>([&](Index begin, Index end) {

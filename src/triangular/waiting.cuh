@@ -5,6 +5,7 @@
 // another NaN.
 #pragma once
 
+#include "exec/ask.cuh"
 #include "exec/cuda.cuh"
 
 namespace krilu::triangular {
@@ -26,11 +27,7 @@ struct Awaited<double> {
   static __device__ __forceinline__ double other() { return __longlong_as_double(0x7ff8000000000000ll); }
   static __device__ __forceinline__ bool is(double v) { return static_cast<Bits>(__double_as_longlong(v)) == bits; }
   /// Read and written past the first-level cache, where other multiprocessors see it.
-  static __device__ __forceinline__ double load(const double* p) {
-    double v;
-    asm volatile("ld.relaxed.gpu.global.f64 %0, [%1];" : "=d"(v) : "l"(p) : "memory");
-    return v;
-  }
+  static __device__ __forceinline__ double load(const double* p) { return exec::ask_relaxed(p, true); }
   static __device__ __forceinline__ void store(double* p, double v) {
     asm volatile("st.relaxed.gpu.global.f64 [%0], %1;" : : "l"(p), "d"(v) : "memory");
   }
@@ -52,11 +49,7 @@ struct Awaited<float> {
   static __device__ __forceinline__ float pattern() { return __uint_as_float(bits); }
   static __device__ __forceinline__ float other() { return __uint_as_float(0x7fc00000u); }
   static __device__ __forceinline__ bool is(float v) { return __float_as_uint(v) == bits; }
-  static __device__ __forceinline__ float load(const float* p) {
-    float v;
-    asm volatile("ld.relaxed.gpu.global.f32 %0, [%1];" : "=f"(v) : "l"(p) : "memory");
-    return v;
-  }
+  static __device__ __forceinline__ float load(const float* p) { return exec::ask_relaxed(p, true); }
   static __device__ __forceinline__ void store(float* p, float v) {
     asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" : : "l"(p), "f"(v) : "memory");
   }
@@ -92,12 +85,13 @@ template <class T>
 struct Ready {
   template <int N>
   __device__ __forceinline__ void fetch(const T* x, const Index (&c)[N], int width, T (&out)[N]) const {
-    for_entries<N>(width, [&](int j) { out[j] = c[j] >= 0 ? __ldcg(x + c[j]) : T(0); });
+    for_entries<N>(width, [&](int j) { out[j] = exec::ask_past_l1(x + c[j], c[j] >= 0); });
   }
   __device__ __forceinline__ void put(T* x, Index row, T v) const { __stcg(x + row, v); }
 };
 
-/// Looks at cells until none of `out` is the awaited pattern; a look asks for all that are missing at once. The warp
+/// Looks at cells until none of `out` is the awaited pattern; a look asks for all that are missing at once, by
+/// load(j, whether it is missing, else). The warp
 /// leaves as one: lanes that left each at its time would go on apart, and whatever the warp does together next would be
 /// done as often as there are parts of it, which took longer than the waiting.
 template <int N, class T, class Load>
@@ -107,9 +101,7 @@ __device__ __forceinline__ void await_cells(int width, T (&out)[N], const Load& 
     for_entries<N>(width, [&](int j) { missing |= Awaited<T>::is(out[j]); });
     if (!__any_sync(0xffffffffu, missing)) return;
     if (looks > most_looks) __trap();
-    for_entries<N>(width, [&](int j) {
-      if (Awaited<T>::is(out[j])) out[j] = load(j);
-    });
+    for_entries<N>(width, [&](int j) { out[j] = load(j, Awaited<T>::is(out[j]), out[j]); });
   }
 }
 
@@ -118,8 +110,8 @@ template <class T>
 struct Waiting {
   template <int N>
   __device__ __forceinline__ void fetch(const T* x, const Index (&c)[N], int width, T (&out)[N]) const {
-    const auto load = [&](int j) { return Awaited<T>::load(x + c[j]); };
-    for_entries<N>(width, [&](int j) { out[j] = c[j] >= 0 ? load(j) : T(0); });
+    const auto load = [&](int j, bool wanted, T otherwise) { return exec::ask_relaxed(x + c[j], wanted, otherwise); };
+    for_entries<N>(width, [&](int j) { out[j] = load(j, c[j] >= 0, T(0)); });
     await_cells(width, out, load);
   }
   __device__ __forceinline__ void put(T* x, Index row, T v) const { Awaited<T>::store(x + row, told(v)); }
@@ -138,13 +130,13 @@ struct WaitingInTile {
   template <int N>
   __device__ __forceinline__ void fetch(const T* x, const Index (&c)[N], int width, T (&out)[N]) const {
     const auto inside = [&](int j) { return unsigned(c[j] - first) < unsigned(last - first); };
-    const auto load = [&](int j) { return Awaited<T>::load(x + c[j]); };
-    const auto load_here = [&](int j) { return Awaited<T>::load_shared(cell(c[j])); };
-    for_entries<N>(width, [&](int j) { out[j] = c[j] >= 0 && !inside(j) ? load(j) : T(0); });
+    const auto load = [&](int j, bool wanted, T otherwise) { return exec::ask_relaxed(x + c[j], wanted, otherwise); };
+    const auto load_here = [&](int j, bool wanted, T otherwise) {
+      return wanted ? Awaited<T>::load_shared(cell(c[j])) : otherwise;
+    };
+    for_entries<N>(width, [&](int j) { out[j] = load(j, c[j] >= 0 && !inside(j), T(0)); });
     await_cells(width, out, load);
-    for_entries<N>(width, [&](int j) {
-      if (inside(j)) out[j] = load_here(j);
-    });
+    for_entries<N>(width, [&](int j) { out[j] = load_here(j, inside(j), out[j]); });
     await_cells(width, out, load_here);
   }
   __device__ __forceinline__ void put(T* x, Index row, T v) const {
