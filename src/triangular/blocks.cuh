@@ -29,11 +29,12 @@ __device__ __forceinline__ typename R::Value solve_inner(const R& r, int steps, 
   }
   return x;
 }
-/// With M entries at the least, but no more than any lane of the warp has; M one after another where they are few.
+/// By the least M of 1, 2, 3, 4, 8, 12 .. that is enough for `most`, the entries of the lane that has most.
 template <int M, int N, class R, class... Rest>
 __device__ __forceinline__ typename R::Value solve_inner(int most, const R& r, const Rest&... rest) {
   if constexpr (M < N) {
-    if (most > M) return solve_inner < M < 4 ? M + 1 : M + 4, N > (most, r, rest...);
+    constexpr int more = M < 4 ? M + 1 : M + 4;
+    if (most > M) return solve_inner<more, N>(most, r, rest...);
   }
   return solve_inner<M>(r, rest...);
 }

@@ -91,9 +91,9 @@ struct Ready {
 };
 
 /// Looks at cells until none of `out` is the awaited pattern; a look asks for all that are missing at once, by
-/// load(j, whether it is missing, else). The warp
-/// leaves as one: lanes that left each at its time would go on apart, and whatever the warp does together next would be
-/// done as often as there are parts of it, which took longer than the waiting.
+/// load(j, is it missing, what to give where it is not). The warp leaves as one: lanes that left each at its time would
+/// go on apart, and whatever the warp does together next would be done as often as there are parts of it, which took
+/// longer than the waiting.
 template <int N, class T, class Load>
 __device__ __forceinline__ void await_cells(int width, T (&out)[N], const Load& load) {
   for (int looks = 0;; ++looks) {
