@@ -11,10 +11,10 @@ namespace {
 template <int count, class T, class S>
 __global__ void __launch_bounds__(256)
     product_after_sweeps_kernel(sparse::SlicedView<T, S> a, const T* rd, const T* y, const T* z, T* Az) {
-  const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / 32);
+  const Index s = exec::warp_in_grid();
   if (s >= a.pattern.slices) return;
   const int lane = int(threadIdx.x % 32);
-  const sparse::Head head = sparse::load_head(a.pattern.lower, s, lane);
+  const sparse::Head head = sparse::arrived(sparse::load_head(a.pattern.lower, s, lane));
   const sparse::Lane l = sparse::open_lane(a.pattern.lower, head, lane);
   const bool have = l.row >= 0 && l.sub == 0;
   const T reciprocal = exec::ask_streamed(rd + l.row, have, 1), own = exec::ask(z + l.row, have),

@@ -349,13 +349,16 @@ __global__ void gather(std::size_t n, const Offset* source, const double* values
 template <bool of_residual, int warps, int count, class T, class S>
 __global__ void __launch_bounds__(256, count <= 3 ? 8 : 1)
     product_kernel(SlicedView<T, S> a, const T* b, const T* x, T* y) {
-  const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / (32 * warps));
+  const Index s = warps > 1 ? Index(blockIdx.x) : exec::warp_in_grid();
   if (s >= a.pattern.slices) return;
-  const int lane = int(threadIdx.x % 32), warp = warps > 1 ? int(threadIdx.x / 32) : 0;
-  const Head lower = load_head(a.pattern.lower, s, lane), upper = load_head(a.pattern.upper, s, lane);
-  Lane l = open_lane(a.pattern.lower, lower, lane), u = open_lane(a.pattern.upper, upper, lane);
-  // A row with several lanes has five entries in one of them, and in coloured blocks none has: told to the compiler.
-  if constexpr (count <= 3) l.lanes_log2 = u.lanes_log2 = l.sub = u.sub = 0;
+  const int lane = int(threadIdx.x % 32), warp = warps > 1 ? exec::warp_in_block() : 0;
+  Head lower = load_head(a.pattern.lower, s, lane), upper = load_head(a.pattern.upper, s, lane);
+  lower = arrived(lower);
+  upper = arrived(upper);
+  // A row with several lanes has five entries in one of them, and in coloured blocks none has.
+  const int lanes_log2 = count <= 3 ? 0 : lower.slice.lanes_log2();
+  const Lane l = open_lane(a.pattern.lower, lower, lane, lanes_log2),
+             u = open_lane(a.pattern.upper, upper, lane, lanes_log2);
   const bool own = warp == 0 && l.row >= 0 && l.sub == 0;
   T sum = exec::ask_streamed(a.diagonal + l.row, own) * exec::ask(x + l.row, own);
   const int upper_turn = (warp + warps - (lower.slice.width() + count - 1) / count % warps) % warps;

@@ -14,6 +14,7 @@
 
 #include "exec/ask.cuh"
 #include "exec/cuda.cuh"
+#include "exec/warp.cuh"
 #include "sparse/csr_cuda.cuh"
 #include "sparse/operator.hpp"
 #include "sparse/rounding.cuh"
@@ -178,10 +179,16 @@ __device__ __forceinline__ Head load_head(const SlicedTriangle& t, Index s, int 
   return head;
 }
 
-__device__ __forceinline__ Lane open_lane(const SlicedTriangle& t, const Head& head, int lane) {
+/// Once it is needed: waits for the slice, whose shape steers the warp.
+__device__ __forceinline__ Head arrived(Head head) {
+  head.slice.shape = exec::uniform(head.slice.shape);
+  return head;
+}
+
+__device__ __forceinline__ Lane open_lane(const SlicedTriangle& t, const Head& head, int lane, int lanes_log2) {
   Lane l;
   const Slice& slice = head.slice;
-  l.lanes_log2 = slice.lanes_log2();
+  l.lanes_log2 = lanes_log2;
   const int q = lane >> l.lanes_log2;
   l.sub = lane & ((1 << l.lanes_log2) - 1);
   l.next = slice.entry;
@@ -189,6 +196,9 @@ __device__ __forceinline__ Lane open_lane(const SlicedTriangle& t, const Head& h
   l.count = head.count;
   if (head.count == 255) l.count = (t.length[l.row] - l.sub + (1 << l.lanes_log2) - 1) >> l.lanes_log2;
   return l;
+}
+__device__ __forceinline__ Lane open_lane(const SlicedTriangle& t, const Head& head, int lane) {
+  return open_lane(t, head, lane, head.slice.lanes_log2());
 }
 /// Slice s, as lane `lane` sees it.
 __device__ __forceinline__ Lane open_lane(const SlicedTriangle& t, Index s, const Slice& slice, int lane) {

@@ -19,6 +19,7 @@ __device__ __forceinline__ typename R::Value solve_inner(const R& r, int steps, 
                                                          const int (&from)[N], const typename R::Value (&inner)[N]) {
   using T = typename R::Value;
   constexpr bool once = R::form == Diagonal::pivot;
+  steps = exec::uniform(steps);
   T x = !once || (row >= 0 && own == 0) ? r.finish(row, b, sum, d) : T(0);
 #pragma unroll 1
   for (int n = 1; n < steps; ++n) {
@@ -136,15 +137,16 @@ __device__ __forceinline__ typename R::Value ask_diagonal(const R& r, Index row)
 template <int B, int N, class R>
 __global__ void __launch_bounds__(block_sweep_threads, resident<typename R::Value, N>)
     block_sweep(R r, const std::uint8_t* inner, Index begin, Index end) {
-  const Index k = begin + Index((blockIdx.x * blockDim.x + threadIdx.x) / 32);
+  const Index k = begin + exec::warp_in_grid();
   if (k >= end) return;
   const int me = int(threadIdx.x % 32);
-  const sparse::Head head = sparse::load_head(r.triangle, k, me);
-  const sparse::Slice& s = head.slice;
+  sparse::Head head = sparse::load_head(r.triangle, k, me);
   int own = 0;
   if constexpr (R::form == Diagonal::pivot) own = __ldg(inner + (std::size_t(k) * 32 + unsigned(me)));
+  head = sparse::arrived(head);
+  const sparse::Slice& s = head.slice;
   if (me == 0 && s.width() > B) prefetch_entries(r, s);
-  const sparse::Lane l = sparse::open_lane(r.triangle, head, me);
+  const sparse::Lane l = sparse::open_lane(r.triangle, head, me, 0);
   const auto b = exec::ask(r.b + l.row, l.row >= 0), d = ask_diagonal(r, l.row);
   const auto x = solve_block<B, N>(r, s, l, R::lower ? own : s.inner - 1 - own, b, d, me);
   if (l.row >= 0) r.x[l.row] = x;
@@ -156,11 +158,13 @@ __global__ void __launch_bounds__(block_sweep_threads, resident_turning<typename
     block_turn(F f, R r, Index begin, Index end) {
   using T = typename F::Value;
   static_assert(F::form != Diagonal::pivot && R::form != Diagonal::pivot);
-  const Index k = begin + Index((blockIdx.x * blockDim.x + threadIdx.x) / 32);
+  const Index k = begin + exec::warp_in_grid();
   if (k >= end) return;
   const int me = int(threadIdx.x % 32);
-  const sparse::Head head = sparse::load_head(f.triangle, k, me), back = sparse::load_head(r.triangle, k, me);
-  const sparse::Lane l = sparse::open_lane(f.triangle, head, me), u = sparse::open_lane(r.triangle, back, me);
+  sparse::Head head = sparse::load_head(f.triangle, k, me), back = sparse::load_head(r.triangle, k, me);
+  head = sparse::arrived(head);
+  back = sparse::arrived(back);
+  const sparse::Lane l = sparse::open_lane(f.triangle, head, me, 0), u = sparse::open_lane(r.triangle, back, me, 0);
   const T b = exec::ask(f.b + l.row, l.row >= 0);
   const T d = exec::ask(f.d + l.row, l.row >= 0);  // for both sweeps, where the backward one has any
   const T y = solve_block<B, N>(f, head.slice, l, 0, b, d, me);

@@ -15,11 +15,11 @@ struct LevelSetTuning {
 
 template <int N, class R>
 __global__ void __launch_bounds__(128) wide_level(R r, const Index* list, Index begin, Index end) {
-  const Index k = begin + Index((blockIdx.x * blockDim.x + threadIdx.x) / 32);
+  const Index k = begin + exec::warp_in_grid();
   if (k >= end) return;
   const int me = int(threadIdx.x % 32);
   Pending<N, R> p;
-  p.open(r, sparse::load_head(r.triangle, list ? __ldg(list + k) : k, me), me);
+  p.open(r, sparse::arrived(sparse::load_head(r.triangle, list ? __ldg(list + k) : k, me)), me);
   p.ask_mirrors(r);
   p.solve(r, Ready<typename R::Value>{}, false, me);
 }
