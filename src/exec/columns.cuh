@@ -5,6 +5,7 @@
 // columns share come from the second-level cache then. Included by cuda.cuh.
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "exec/lanes.hpp"
@@ -13,11 +14,11 @@
 namespace krilu::exec::cuda {
 
 struct ColumnsTuning {
-  static constexpr int bytes = 16;          // of a column that a thread reads at once
-  static constexpr int dotted = 8;          // columns that a block forms the dot products of
-  static constexpr int combined = 4;        // columns that a thread asks for at once to combine them
-  static constexpr int blocks = 2;          // of dot products, on a multiprocessor
-  static constexpr int coefficients = 128;  // that stand in shared memory
+  static constexpr int bytes = 16;    // of a column that a thread reads at once
+  static constexpr int dotted = 8;    // columns that a block forms the dot products of
+  static constexpr int combined = 8;  // columns that a thread asks for at once to combine them
+  static constexpr int dotting_blocks = 2, combining_blocks = 4;  // on a multiprocessor: all run at once
+  static constexpr int coefficients = 128;                        // that stand in shared memory
 };
 
 /// Entries of a vector that a thread takes at once.
@@ -38,7 +39,7 @@ KRILU_INLINE unsigned groups_of(Index columns) {
 
 /// Blocks share out groups of columns first, then rows: block b has group b % groups and every so many-th piece.
 template <class B, class T, std::size_t N, class Close, class Finish>
-__global__ void __launch_bounds__(block_threads, 2)
+__global__ void __launch_bounds__(block_threads, ColumnsTuning::dotting_blocks)
     dot_columns_kernel(std::size_t n, Columns<B> V, Scalar<Index> count, Index extra, std::array<View<T>, N> x,
                        Close close, Finish finish, void* work, unsigned* arrived, unsigned most_groups,
                        const Post* post, double* leave) {
@@ -118,7 +119,8 @@ __global__ void close_columns_kernel(Scalar<Index> count, Index extra, std::arra
 }
 
 /// g(i, s) for the rows of this block, s[l] = sum_k y[l][k] V[k][i]. A thread combines rows that follow one another,
-/// and then passes sums on, so that the threads of a warp write rows that do.
+/// and then passes sums on, so that the threads of a warp write rows that do. From the last row to the first: what the
+/// dot products read last is in the second-level cache still.
 template <class B, class T, std::size_t N, class G>
 __device__ __forceinline__ void combine(std::size_t n, Columns<B> V, Index columns, const std::array<View<T>, N>& y,
                                         G g) {
@@ -129,8 +131,10 @@ __device__ __forceinline__ void combine(std::size_t n, Columns<B> V, Index colum
   const std::size_t pieces = (n + R - 1) / R;
   const unsigned warp = threadIdx.x / 32 * 32, lane = threadIdx.x % 32;
   bool staged = false;
-  for (std::size_t tile = std::size_t(blockIdx.x) * block_threads; tile < pieces;
-       tile += std::size_t(gridDim.x) * block_threads) {
+  const std::size_t tiles = (pieces + block_threads - 1) / block_threads;
+  for (std::size_t left = tiles - std::min(tiles, std::size_t(blockIdx.x)); left > 0;
+       left -= std::min(left, std::size_t(gridDim.x))) {
+    const std::size_t tile = (left - 1) * block_threads;
     const std::size_t p = min(tile + threadIdx.x, pieces - 1);  // a column's end is padded
     Piece<T, R> sum[N] = {};
     for (Index from = 0; from < columns; from += K) {
@@ -175,12 +179,12 @@ __device__ __forceinline__ void combine(std::size_t n, Columns<B> V, Index colum
 }
 
 template <class B, class T, std::size_t N, class F>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, ColumnsTuning::combining_blocks)
     combine_columns_kernel(std::size_t n, Columns<B> V, Scalar<Index> count, std::array<View<T>, N> y, F f) {
   combine(n, V, count(), y, [&](Index i, const Sums<T, int(N)>& s) { f(i, s); });
 }
 template <class B, class T, std::size_t N, class F, class Close>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, ColumnsTuning::combining_blocks)
     combine_and_reduce_kernel(std::size_t n, Columns<B> V, Scalar<Index> count, std::array<View<T>, N> y, F f,
                               Close close, void* work, unsigned* arrived, const Post* post, double* leave) {
   using S = std::decay_t<decltype(f(Index{}, Sums<T, int(N)>{}))>;

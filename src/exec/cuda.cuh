@@ -54,6 +54,8 @@ __global__ void once_kernel(F f) {
 }  // namespace cuda
 
 class Cuda {
+  struct Device;
+
  public:
   /// Throws krilu::Error where there is no such GPU.
   explicit Cuda(int number = 0, int host_threads = 0);
@@ -195,7 +197,7 @@ class Cuda {
     if (post && groups > unsigned(cuda::channels)) throw_too_many_columns();
     const unsigned shares = cuda::blocks_for(std::int64_t(n / cuda::rows_of<B>) + 1);
     const unsigned blocks =
-        std::max(groups, std::min(shares * groups, unsigned(cuda::ColumnsTuning::blocks * multiprocessors())));
+        std::max(groups, std::min(shares * groups, unsigned(cuda::ColumnsTuning::dotting_blocks * multiprocessors())));
     cuda::dot_columns_kernel<<<blocks, cuda::block_threads, 0, stream()>>>(
         n, V, count, extra, x, close, finish,
         scratch(N * std::size_t(blocks) * cuda::ColumnsTuning::dotted * sizeof(double)), counters(Index(groups) + 1),
@@ -209,15 +211,14 @@ class Cuda {
   template <class B, class T, std::size_t N, class F>
   void combine_columns(std::size_t n, Columns<B> V, Index, Scalar<Index> count, std::array<View<T>, N> y, F f) const {
     if (n == 0) return;
-    cuda::combine_columns_kernel<<<grid(n / cuda::rows_of<B> + 1), cuda::block_threads, 0, stream()>>>(n, V, count, y,
-                                                                                                       f);
+    cuda::combine_columns_kernel<<<combining_grid<B>(n), cuda::block_threads, 0, stream()>>>(n, V, count, y, f);
     launched();
   }
   template <class B, class T, std::size_t N, class F, class Close>
   void combine_columns(std::size_t n, Columns<B> V, Index, Scalar<Index> count, std::array<View<T>, N> y, F f,
                        Close close) const {
     double* const sums = visits_host() ? team_->own_sums(3, stream()) : nullptr;
-    const unsigned blocks = reduction_grid(n / cuda::rows_of<B> + 1);
+    const unsigned blocks = combining_grid<B>(n);
     cuda::combine_and_reduce_kernel<<<blocks, cuda::block_threads, 0, stream()>>>(
         n, V, count, y, f, close, scratch(blocks * cuda::most_sum_bytes), counters(1),
         connected() ? team_->post() : nullptr, sums);
@@ -226,6 +227,30 @@ class Cuda {
   }
 
   // --- control --------------------------------------------------------------------------------------------------
+  /// A graph that is kept: to make it ready takes longer than many iterations of a small system.
+  class Recording {
+   public:
+    Recording() = default;
+    Recording(const Recording&) = delete;
+    Recording& operator=(const Recording&) = delete;
+    ~Recording() {
+      if (graph_) device_->launched_graphs.push_back(graph_);
+    }
+
+   private:
+    friend class Cuda;
+    std::shared_ptr<Device> device_;
+    cudaGraphExec_t graph_ = nullptr;
+  };
+  template <class Body>
+  void replay(Recording& kept, Body body) const {
+    if (visits_host() || recording() || device_->rehearsals > 0) return body();
+    if (!kept.graph_) {
+      kept.device_ = device_;
+      kept.graph_ = recorded([&] { body(); });
+    }
+    require_cuda(cudaGraphLaunch(kept.graph_, stream()), "launching a graph");
+  }
   template <class Body>
   void repeat_until(Scalar<int> stop, Body body, int at_once = 1) const {
     if (visits_host()) {
@@ -313,6 +338,11 @@ class Cuda {
   unsigned reduction_grid(std::size_t n) const {
     return std::max(1u, std::min(grid(n), unsigned(8 * multiprocessors())));
   }
+  template <class B>
+  unsigned combining_grid(std::size_t n) const {
+    return std::min(grid(n / cuda::rows_of<B> + 1),
+                    unsigned(cuda::ColumnsTuning::combining_blocks * multiprocessors()));
+  }
   void launched() const { require_cuda(cudaGetLastError(), "launching a kernel"); }
   /// Work space of reductions. All kernels of a space stand in one stream, so one piece serves all; it may grow only
   /// while nothing that is recorded uses it, so old pieces stay.
@@ -324,6 +354,10 @@ class Cuda {
   void copy_out(void* to, const void* from, std::size_t bytes) const;
   bool flagged(Scalar<int> flag) const;
   double replayed(cudaGraph_t graph) const;
+  /// What record() launches, as a graph that is ready.
+  template <class Record>
+  cudaGraphExec_t recorded(Record record) const;
+  /// A node, in the graph that is being recorded.
   template <class Record>
   void conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Record record) const;
 
@@ -339,16 +373,43 @@ __global__ inline void set_condition(cudaGraphConditionalHandle handle, Scalar<i
 }  // namespace cuda
 
 template <class Record>
+cudaGraphExec_t Cuda::recorded(Record record) const {
+  Device& d = *device_;
+  cudaGraph_t graph = nullptr;
+  require_cuda(cudaGraphCreate(&graph, 0), "making a graph");
+  require_cuda(cudaStreamBeginCaptureToGraph(d.stream, graph, nullptr, nullptr, 0, cudaStreamCaptureModeRelaxed),
+               "recording a graph");
+  ++d.depth;
+  try {
+    record();
+  } catch (...) {  // the stream records no more, and the space is as it was
+    --d.depth;
+    cudaGraph_t dropped = nullptr;
+    cudaStreamEndCapture(d.stream, &dropped);
+    cudaGraphDestroy(graph);
+    cudaGetLastError();
+    throw;
+  }
+  --d.depth;
+  require_cuda(cudaStreamEndCapture(d.stream, &graph), "recording a graph");
+  // The driver may wait for what runs here, and kernels of a team wait for other ranks: those that came before first.
+  if (team_) require_cuda(cudaStreamSynchronize(d.stream), "working on the GPU");
+  cudaGraphExec_t ready;
+  require_cuda(cudaGraphInstantiate(&ready, graph, 0), "making a graph ready");
+  require_cuda(cudaGraphDestroy(graph), "making a graph ready");
+  if (team_) team_->meet();
+  return ready;
+}
+
+template <class Record>
 void Cuda::conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Record record) const {
   Device& d = *device_;
-  const bool outermost = d.depth == 0;
-  const bool until = type == cudaGraphCondTypeWhile;
-  cudaGraph_t top = nullptr;
-  if (outermost) {
-    require_cuda(cudaGraphCreate(&top, 0), "making a graph");
-    require_cuda(cudaStreamBeginCaptureToGraph(d.stream, top, nullptr, nullptr, 0, cudaStreamCaptureModeRelaxed),
-                 "recording a graph");
+  if (d.depth == 0) {
+    d.launched_graphs.push_back(recorded([&] { conditional(type, flag, record); }));
+    require_cuda(cudaGraphLaunch(d.launched_graphs.back(), d.stream), "launching a graph");
+    return;
   }
+  const bool until = type == cudaGraphCondTypeWhile;
   // Where the stream's record stands: the graph, and the nodes that the next one depends on.
   cudaGraph_t graph = nullptr;
   const cudaGraphNode_t* before = nullptr;
@@ -388,42 +449,25 @@ void Cuda::conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Reco
                "recording the body of a loop");
   const cudaStream_t outer = std::exchange(d.stream, inner);
   ++d.depth;
+  const auto leave = [&] {
+    --d.depth;
+    d.stream = outer;
+    d.idle_streams.push_back(inner);
+  };
+  cudaGraph_t body = nullptr;
   try {
     record();
     if (until) {
       cuda::set_condition<<<1, 1, 0, d.stream>>>(handle, flag, until);
       cuda::launched("recording a loop");
     }
-  } catch (...) {  // the streams record no more, and the space is as it was
-    cudaGraph_t dropped = nullptr;
-    cudaStreamEndCapture(inner, &dropped);
-    d.idle_streams.push_back(inner);
-    d.stream = outer;
-    --d.depth;
-    if (outermost) {
-      cudaStreamEndCapture(outer, &dropped);
-      cudaGraphDestroy(top);
-    }
-    cudaGetLastError();
+  } catch (...) {
+    cudaStreamEndCapture(inner, &body);
+    leave();
     throw;
   }
-  --d.depth;
-  d.stream = outer;
-  cudaGraph_t recorded;
-  require_cuda(cudaStreamEndCapture(inner, &recorded), "recording the body of a loop");
-  d.idle_streams.push_back(inner);
-
-  if (outermost) {
-    require_cuda(cudaStreamEndCapture(d.stream, &top), "recording a graph");
-    // The driver may wait for what runs here, and kernels of a team wait for other ranks: those that came before first.
-    if (team_) require_cuda(cudaStreamSynchronize(d.stream), "working on the GPU");
-    cudaGraphExec_t ready;
-    require_cuda(cudaGraphInstantiate(&ready, top, 0), "making a graph ready");
-    require_cuda(cudaGraphDestroy(top), "making a graph ready");
-    if (team_) team_->meet();
-    require_cuda(cudaGraphLaunch(ready, d.stream), "launching a graph");
-    d.launched_graphs.push_back(ready);
-  }
+  leave();
+  require_cuda(cudaStreamEndCapture(inner, &body), "recording the body of a loop");
 }
 
 }  // namespace krilu::exec

@@ -122,6 +122,18 @@ class Emulated {
         for (const auto& kernel : *work) kernel(host);
     });
   }
+  class Recording {
+    friend class Emulated;
+    std::shared_ptr<const std::vector<std::function<void(const Host&)>>> kernels_;
+  };
+  template <class Body>
+  void replay(Recording& kept, Body body) const {
+    if (recording()) return body();
+    if (!kept.kernels_) kept.kernels_ = record(body);
+    enqueue([work = kept.kernels_](const Host& host) {
+      for (const auto& kernel : *work) kernel(host);
+    });
+  }
   template <class T>
   void clear(const Array<T>& to) const {
     enqueue([p = to.data(), bytes = to.bytes()](const Host&) {

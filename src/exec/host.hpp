@@ -203,6 +203,13 @@ class Host {
   void when(Scalar<int> flag, Body body) const {
     if (flag()) body();
   }
+  /// body(). Each later call for the same recording does the same again: a device asks for body once and keeps a
+  /// record.
+  struct Recording {};
+  template <class Body>
+  void replay(Recording&, Body body) const {
+    body();
+  }
   /// Nothing to rehearse: what times its own choices does so while it runs (exec/cuda.cuh).
   void rehearse(int) const {}
   /// Runs f(host) in the order of the other kernels: the way in for operators that bring their own threaded body.

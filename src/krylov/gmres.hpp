@@ -57,11 +57,15 @@ class Gmres final : public Method<Space, T> {
   }
 
   void iterate(const System<Space, T>& system, exec::Scalar<Control<T>> control) override {
-    run(system, control, false);
+    forget();
+    resume(system, control);
   }
-  void resume(const System<Space, T>& system, exec::Scalar<Control<T>> control) override { run(system, control, true); }
+  void forget() override {
+    const Small s = small();
+    ex_.once(KRILU_FN() { s.columns() = 0; });
+  }
 
-  // Parts of the above: public because nvcc takes kernels, and what they capture, in public members only.
+  // Parts of resume(): public because nvcc takes kernels, and what they capture, in public members only.
 
   /// What is small, where the vectors live.
   struct Small {
@@ -186,7 +190,7 @@ class Gmres final : public Method<Space, T> {
 
   // Formatted by hand: the loop keeps the shape of the textbook's.
   // clang-format off
-  void run(const System<Space, T>& system, exec::Scalar<Control<T>> control, bool resumes) {
+  void resume(const System<Space, T>& system, exec::Scalar<Control<T>> control) override {
     const auto& ex = ex_;
     const std::size_t n = n_;
     const auto& A = system.A;
@@ -200,7 +204,6 @@ class Gmres final : public Method<Space, T> {
     ex.once(KRILU_FN() {
       s.stop() = s.cycle_done() = 0;
       s.claimed() = std::numeric_limits<T>::infinity();
-      if (!resumes) s.columns() = 0;
     });
     begin(r, control);
     ex.repeat_until(s.stop, [&] {

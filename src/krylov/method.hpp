@@ -39,9 +39,11 @@ class Method {
  public:
   virtual ~Method() = default;
   virtual void iterate(const System<Space, T>& system, exec::Scalar<Control<T>> control) = 0;
-  /// The same for another right-hand side of the system that the last iterate() or resume() worked on, x being zero: a
-  /// method may use what it has learnt of A and M.
+  /// The same for another right-hand side of the system that it worked on last, x being zero: a method may use what it
+  /// has learnt of A and M since it last began anew.
   virtual void resume(const System<Space, T>& system, exec::Scalar<Control<T>> control) { iterate(system, control); }
+  /// What was learnt belongs to another system.
+  virtual void forget() {}
   virtual std::size_t bytes() const = 0;
 };
 

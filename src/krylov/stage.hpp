@@ -86,6 +86,7 @@ class Refinement final : public Stage<Space, T> {
         norm_(ex_.template allocate<double>(1)),
         control_(ex_.template allocate<Control<L>>(1)) {
     for (auto* vector : {&b_, &d_, &r_}) *vector = ex_.template allocate<L>(n_);
+    method_.forget();
   }
 
   void go(const T*, T* x_values, T* r_values, double two, Control<T>& control) override {
@@ -117,11 +118,7 @@ class Refinement final : public Stage<Space, T> {
     inner.wish = control.wish;
     inner.tell = control.tell;
     ex_.copy_in(control_, &inner, 1);
-    const System<Space, L> system{A_, M_, b_low.data, d_low.data, r_low.data, false};
-    if (std::exchange(begun_, true))
-      method_.resume(system, control_.scalar());
-    else
-      method_.iterate(system, control_.scalar());
+    ex_.replay(inner_, [&] { method_.resume({A_, M_, b_low.data, d_low.data, r_low.data, false}, control_.scalar()); });
     ex_.copy_out(&inner, control_, 1);
     control.iteration = inner.iteration;
     control.reason = inner.reason;
@@ -142,7 +139,7 @@ class Refinement final : public Stage<Space, T> {
   exec::Array<L> b_, d_, r_;
   exec::Array<double> norm_;
   exec::Array<Control<L>> control_;
-  bool begun_ = false;
+  typename Space::Recording inner_;  // the inner solve, the same in every go
 };
 
 }  // namespace krilu::krylov

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <numeric>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "base/half.hpp"
@@ -71,6 +72,29 @@ std::vector<int> collatz(const Cuda& ex, int start) {
     });
   });
   return out(ex, state);
+}
+
+/// What three rounds of a loop counted after each of so many goes by one recording, and how often it was spoken.
+std::pair<std::vector<int>, int> recorded_goes(const Cuda& ex, int goes) {
+  const auto counts = ex.allocate<int>(3);
+  const auto stop = counts.scalar(0), rounds = counts.scalar(1), all = counts.scalar(2);
+  ex.clear(counts);
+  std::pair<std::vector<int>, int> got{{}, 0};
+  Cuda::Recording kept;
+  for (int go = 0; go < goes; ++go) {
+    ex.replay(kept, [&] {
+      ++got.second;
+      ex.once(KRILU_FN() { stop() = rounds() = 0; });
+      ex.repeat_until(stop, [&] {
+        ex.once(KRILU_FN() {
+          all() += 1;
+          stop() = ++rounds() == 3;
+        });
+      });
+    });
+    got.first.push_back(out(ex, counts)[2]);
+  }
+  return got;
 }
 
 /// What a column holds, exactly in 8 bits, and what the others hold, in few more.
@@ -242,6 +266,14 @@ TEST(CudaSpace, LoopsAndBranchesNestWithoutTheHost) {
   EXPECT_EQ(state[1], 111);
   EXPECT_EQ(state[5], 3 * 111);
   EXPECT_EQ(collatz(ex, 1)[1], 0);  // a flag that is set from the start: the body does not run
+}
+
+TEST(CudaSpace, ARecordingIsMadeOnceAndLaunchedAgain) {
+  KRILU_REQUIRE_GPU();
+  const Cuda ex;
+  const auto [counted, spoken] = recorded_goes(ex, 4);
+  EXPECT_EQ(counted, (std::vector<int>{3, 6, 9, 12}));
+  EXPECT_EQ(spoken, 1);
 }
 
 TEST(CudaSpace, CopiesArriveWholeWhateverTheirSize) {

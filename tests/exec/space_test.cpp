@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "support/split_matrix.hpp"
 
@@ -348,6 +349,39 @@ TYPED_TEST(SpaceTest, RepetitionsNest) {
     space.once(KRILU_FN() { stop() = i() == 6; });
   });
   EXPECT_EQ(to_host(space, sum), std::vector<int>(n, 1 + 4 + 9 + 16 + 25 + 36));
+}
+
+TYPED_TEST(SpaceTest, ARecordingDoesTheSameAgain) {
+  const auto space = make_space<TypeParam>();
+  const auto counts = to_device(space, std::vector<int>{0, 0, 0});
+  const auto stop = counts.scalar(0), rounds = counts.scalar(1), all = counts.scalar(2);
+  typename TypeParam::Recording kept, other;
+  int spoken = 0;
+  const auto three_rounds = [&] {
+    ++spoken;
+    space.once(KRILU_FN() { stop() = rounds() = 0; });
+    space.repeat_until(stop, [&] {
+      space.once(KRILU_FN() {
+        all() += 1;
+        stop() = ++rounds() == 3;
+      });
+    });
+  };
+  for (int go = 1; go <= 4; ++go) {
+    space.replay(kept, three_rounds);
+    EXPECT_EQ(to_host(space, counts)[2], 3 * go);
+  }
+  EXPECT_EQ(spoken, (std::is_same_v<TypeParam, exec::Host> ? 4 : 1));
+  // Another recording, which has the first one within it.
+  const int before = spoken;
+  for (int go = 1; go <= 2; ++go) {
+    space.replay(other, [&] {
+      space.replay(kept, three_rounds);
+      space.once(KRILU_FN() { all() += 100; });
+    });
+    EXPECT_EQ(to_host(space, counts)[2], 12 + 103 * go);
+  }
+  EXPECT_GT(spoken, before);
 }
 
 TYPED_TEST(SpaceTest, WhenLooksAtItsFlagAtThatMoment) {
