@@ -170,6 +170,15 @@ TEST(GrownBlocks, AreFullWhicheverWayItFlowsAndHoweverCouplingsGrow) {
   EXPECT_GT(rows_a_block(shuffled_grid([](Index i, Index j) { return std::pow(1.1, std::min(i, j) / 96); })), 12);
 }
 
+TEST(GrownBlocks, GoByTheStrongerSideOfACoupling) {
+  // Three times as strong from one side along x, where it flows, as from both along y. By their sums, 3 and 2, they
+  // would count as equal.
+  const CsrMatrix a = shuffled_grid([](Index i, Index j) { return std::abs(i - j) > 1 ? 1 : j < i ? 3 : 0.01; });
+  const HostBlocks b = host_blocks(a);
+  ASSERT_EQ(b.box[0], 0);
+  EXPECT_LT(strong_share_cut(b, a, 2), 0.12);
+}
+
 TEST(GrownBlocks, AreSmallWhereRowsHaveManyNeighbours) {
   const auto largest = [](const CsrMatrix& a) {
     const HostBlocks b = host_blocks(a, 0);
