@@ -172,11 +172,11 @@ TEST(GrownBlocks, AreFullWhicheverWayItFlowsAndHoweverCouplingsGrow) {
 
 TEST(GrownBlocks, GoByTheStrongerSideOfACoupling) {
   // Three times as strong from one side along x, where it flows, as from both along y. By their sums, 3 and 2, they
-  // would count as equal.
+  // would count as equal, and blocks cut 0.23 of the strong ones.
   const CsrMatrix a = shuffled_grid([](Index i, Index j) { return std::abs(i - j) > 1 ? 1 : j < i ? 3 : 0.01; });
   const HostBlocks b = host_blocks(a);
   ASSERT_EQ(b.box[0], 0);
-  EXPECT_LT(strong_share_cut(b, a, 2), 0.12);
+  EXPECT_LT(strong_share_cut(b, a, 2), 0.18);
 }
 
 TEST(GrownBlocks, AreSmallWhereRowsHaveManyNeighbours) {
