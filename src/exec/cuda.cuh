@@ -227,7 +227,8 @@ class Cuda {
   }
 
   // --- control --------------------------------------------------------------------------------------------------
-  /// A graph that is kept: to make it ready takes longer than many iterations of a small system.
+  /// A graph that is kept: to make it ready takes the host as long as several iterations of a small system take, and
+  /// the GPU waits meanwhile.
   class Recording {
    public:
     Recording() = default;

@@ -34,6 +34,9 @@ class ProtectedMemory final : public Memory {
 };
 
 class Emulated {
+  using Kernel = std::function<void(const Host&)>;
+  using Queue = std::vector<Kernel>;
+
  public:
   explicit Emulated(int threads = 0);
   Emulated(const Emulated& o) = default;  // a copy is the same device, as a copied stream handle is
@@ -124,7 +127,7 @@ class Emulated {
   }
   class Recording {
     friend class Emulated;
-    std::shared_ptr<const std::vector<std::function<void(const Host&)>>> kernels_;
+    std::shared_ptr<const Queue> kernels_;
   };
   template <class Body>
   void replay(Recording& kept, Body body) const {
@@ -147,8 +150,6 @@ class Emulated {
   }
 
  private:
-  using Kernel = std::function<void(const Host&)>;
-  using Queue = std::vector<Kernel>;
   struct Device {
     std::shared_ptr<ProtectedMemory> memory = std::make_shared<ProtectedMemory>();
     std::shared_ptr<Queue> queue = std::make_shared<Queue>();

@@ -39,10 +39,10 @@ class Method {
  public:
   virtual ~Method() = default;
   virtual void iterate(const System<Space, T>& system, exec::Scalar<Control<T>> control) = 0;
-  /// The same for another right-hand side of the system that it worked on last, x being zero: a method may use what it
-  /// has learnt of A and M since it last began anew.
+  /// The same for another right-hand side of the same system, x being zero: a method may use what it has learnt of A
+  /// and M since the last iterate() or forget(), one of which comes before the first resume().
   virtual void resume(const System<Space, T>& system, exec::Scalar<Control<T>> control) { iterate(system, control); }
-  /// What was learnt belongs to another system.
+  /// Nothing holds that was learnt: A or M is another.
   virtual void forget() {}
   virtual std::size_t bytes() const = 0;
 };

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "exec/warp.cuh"
 #include "precond/factors.cuh"
 
 namespace krilu::precond {

@@ -353,7 +353,7 @@ __global__ void __launch_bounds__(256, count <= 3 ? 8 : 1)
   if (s >= a.pattern.slices) return;
   const int lane = int(threadIdx.x % 32), warp = warps > 1 ? exec::warp_in_block() : 0;
   Head lower = load_head(a.pattern.lower, s, lane), upper = load_head(a.pattern.upper, s, lane);
-  lower = arrived(lower);
+  lower = arrived(lower);  // both are on their way before either is waited for
   upper = arrived(upper);
   // A row with several lanes has five entries in one of them, and in coloured blocks none has.
   const int lanes_log2 = count <= 3 ? 0 : lower.slice.lanes_log2();

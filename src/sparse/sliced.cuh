@@ -185,6 +185,8 @@ __device__ __forceinline__ Head arrived(Head head) {
   return head;
 }
 
+/// A slice as lane `lane` sees it. lanes_log2: the slice's, or a constant where all have the same: 0 in coloured
+/// blocks.
 __device__ __forceinline__ Lane open_lane(const SlicedTriangle& t, const Head& head, int lane, int lanes_log2) {
   Lane l;
   const Slice& slice = head.slice;

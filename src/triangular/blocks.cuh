@@ -5,6 +5,7 @@
 // So launches are as few as colours, and a sweep is a matter of bandwidth. The last colour's two sweeps are one launch.
 #pragma once
 
+#include "exec/warp.cuh"
 #include "triangular/recurrence.cuh"
 
 namespace krilu::triangular {

@@ -4,6 +4,7 @@
 // sweep: about 2 us a level on an H200, narrow or not.
 #pragma once
 
+#include "exec/warp.cuh"
 #include "triangular/recurrence.cuh"
 
 namespace krilu::triangular {
@@ -30,7 +31,8 @@ constexpr unsigned narrow_threads = N <= 4   ? 1024
                                     : N <= 8 ? 512
                                              : 256;
 
-/// Levels first .. last-1, ascending for the lower triangle and descending for the upper one.
+/// Levels first .. last-1, ascending for the lower triangle and descending for the upper one. Of one slice a warp and
+/// level, as many are, the latency is all that counts: to have its shape said to be uniform takes longer than it saves.
 template <int N, class R>
 __global__ void __launch_bounds__(narrow_threads<N>)
     narrow_levels(R r, const Index* list, const Index* level, Index first, Index last) {
