@@ -416,8 +416,13 @@ class FaceLoops {
     if (p.row)
       for (Index k = p.row[t]; k < p.row[t + 1]; ++k) sum[p.row_cell[k] - first] += rest_sum[k];
     if (!p.count) {
-      faces_of_tile<State>(p.within, p.tile_face[t], p.tile_face[t + 1], first, sum, read, face);
-      for (Index i = 0; i < n; ++i) cell(first + i, State(read(first + i)), sum[i]);
+      const Index* end = p.strip_end + FacePlan::first_strip(t, first);
+      Index f = 0;
+      for (Index i = 0; i < n; f = *end++) {
+        faces_of_strip<State>(p.within, p.tile_face[t] + f, p.tile_face[t] + *end, first, sum, read, face);
+        for (const Index last = std::min(n, i + FacePlan::strip); i < last; ++i)
+          cell(first + i, State(read(first + i)), sum[i]);
+      }
     } else {
       rows_of_tile<State>(p.count, p.step, p.tile_face[t], first, first + n, counted_from(first, sum), read, face,
                           cell);
@@ -432,14 +437,14 @@ class FaceLoops {
 
   // Both apart from what surrounds them, which would take the registers.
 
-  /// The faces within a tile.
+  /// The faces of a strip of a tile.
   template <class State, class Sum, class Read, class FaceFunction>
 #if defined(__GNUC__)
   [[gnu::noinline]]
 #endif
   static void
-  faces_of_tile(const FacePlan::Within* within, Index f, Index end, Index first, Sum* sum, Read read,
-                FaceFunction face) {
+  faces_of_strip(const FacePlan::Within* within, Index f, Index end, Index first, Sum* sum, Read read,
+                 FaceFunction face) {
     for (; f < end; ++f) {
       const Index o = within[f].owner, q = within[f].neighbour;
       const Both<Sum> both = face(Face{f, first + o, first + q}, State(read(first + o)), State(read(first + q)));

@@ -59,17 +59,22 @@ struct FacePlan {
   // Tiles: tile t holds cells tile_cell[t] .. tile_cell[t+1]-1 and faces tile_face[t] .. tile_face[t+1]-1.
   Index tiles = 0, most_cells = 0;
   const Index *tile_cell = nullptr, *tile_face = nullptr;
-  // On the host a tile's faces stand by their lower cells. Where that is every face's owner, count[c] of them have the
-  // lower cell c, and `step` says how far behind it the other stands: once a cell's turn has come its sum is complete,
-  // so that what has to stay in cache is the distance between neighbours, not the tile. Where cells were renumbered
-  // owners stand before and behind, which no core could guess: there each face has both cells, counted from the tile's
-  // first, and step and count are null.
+  // On the host a tile's faces stand by their lower cells: once a cell's turn has come its sum is complete, so that
+  // what has to stay in cache is the distance between neighbours, not the tile. Where the lower cell is every face's
+  // owner, count[c] faces have the lower cell c, and `step` says how far behind it the other stands. Where cells were
+  // renumbered owners stand before and behind, which no core could guess: there step and count are null, each face has
+  // both cells, counted from the tile's first, and faces stand in strips, of `strip` lower cells each, strip_end[s]
+  // being the end of strip s, counted from its tile's first face.
   const std::uint16_t* step = nullptr;
   const std::uint8_t* count = nullptr;
   struct Within {
     std::uint16_t owner, neighbour;
   };
   const Within* within = nullptr;
+  static constexpr Index strip = 32;
+  const Index* strip_end = nullptr;
+  /// The number of a tile's first strip; no two tiles share any.
+  static constexpr Index first_strip(Index tile, Index first_cell) { return first_cell / strip + tile; }
 
   struct Cut {
     Index face;   // or ~face where the cell at work is the face's neighbour

@@ -36,7 +36,7 @@ namespace {
 /// results would depend on it.
 mesh::FaceTuning host_tuning(const Mesh& mesh) {
   constexpr Index least = 4096, most = 65536, enough = 64;  // more cells than 16 bits count would be left over
-  constexpr mesh::TileBytes bytes{.cell = 16, .face = 10};  // state and sum; coefficient and its cells
+  constexpr mesh::TileBytes bytes{.cell = 16, .face = 0};   // state and sum; faces pass through
   mesh::FaceTuning tuning{};
   tuning.block_cells = std::clamp(mesh.cells / enough, least,
                                   mesh::cells_that_fit(mesh, bytes, exec::second_level_cache(), least, most));

@@ -41,6 +41,7 @@ struct PlanData {
   Buffer<std::uint8_t> count;
   Buffer<FacePlan::Within> within;
   Buffer<std::uint16_t> step;
+  Buffer<Index> strip_end;
   Buffer<Index> parcel_at;
   Buffer<FacePlan::Unit> parcel;
   Buffer<FacePlan::Slice> slice_of;
@@ -62,7 +63,8 @@ struct PlanData {
   template <class F>
   void each(F f) {
     f(owner, view.owner), f(neighbour, view.neighbour), f(tile_cell, view.tile_cell), f(tile_face, view.tile_face);
-    f(count, view.count), f(within, view.within), f(parcel_at, view.parcel_at), f(parcel, view.parcel);
+    f(count, view.count), f(within, view.within), f(strip_end, view.strip_end), f(parcel_at, view.parcel_at),
+        f(parcel, view.parcel);
     f(slice_of, view.slice_of);
     f(near, view.near), f(straight, view.straight), f(far, view.far);
     f(step, view.step), f(cut_of, view.cut_of), f(cut, view.cut);

@@ -18,6 +18,7 @@ namespace krilu::mesh {
 namespace {
 
 constexpr Index lanes = 32;  // of a warp
+constexpr Index farthest = std::numeric_limits<std::uint16_t>::max();
 
 /// What make(i) gives of 0 <= i < n, in buckets and in sequence within each: `item` holds those of bucket k at
 /// offsets[k] .. offsets[k+1]-1. key(i) >= buckets: left out. Shared by threads; the same for any number of them.
@@ -215,27 +216,53 @@ class Arrangement {
     }
   }
 
-  /// By lower cell, then by higher. What fits no bytes is left out. How many are not.
+  /// By lower cell, then by higher, all of them being owners. What fits no bytes is left out. How many are not.
   Index place_by_rows(Index t, const Rows& rows, Index at, std::vector<Index>& left_out) {
-    constexpr Index most = std::numeric_limits<std::uint8_t>::max(),
-                    farthest = std::numeric_limits<std::uint16_t>::max();
+    constexpr Index most = std::numeric_limits<std::uint8_t>::max();
     const Index begin = at;
     for (Index i = 0; i < cells_of(t); ++i) {
       const Index before = at;
       for (const InRow& f : rows.of(i)) {
-        if (turned_ ? i + f.step() > farthest : at - before == most || f.step() > farthest) {
+        if (at - before == most || f.step() > farthest) {
           left_out.push_back(f.face());
           continue;
         }
         plan_.face_order[std::size_t(at)] = f.face();
-        const auto own = std::uint16_t(i), other = std::uint16_t(i + f.step());
-        if (!turned_)
-          plan_.step[std::size_t(at)] = std::uint16_t(f.step());
-        else
-          plan_.within[std::size_t(at)] = f.turned() ? FacePlan::Within{other, own} : FacePlan::Within{own, other};
-        ++at;
+        plan_.step[std::size_t(at++)] = std::uint16_t(f.step());
       }
-      if (!turned_) plan_.count[std::size_t(first_of(t) + i)] = std::uint8_t(at - before);
+      plan_.count[std::size_t(first_of(t) + i)] = std::uint8_t(at - before);
+    }
+    return at - begin;
+  }
+
+  /// Strip after strip; a strip's faces, by rows, from each quarter of them in turn: one face after the other of the
+  /// same cell would have to wait for its sum to arrive in cache.
+  Index place_by_strips(Index t, const Rows& rows, Index at, std::vector<Index>& left_out) {
+    struct Placed {
+      Index face;
+      FacePlan::Within cells;
+    };
+    constexpr Index hands = 4;
+    const Index begin = at;
+    std::vector<Placed> strip;
+    Index* strip_end = plan_.strip_end.data() + FacePlan::first_strip(t, first_of(t));
+    for (Index i = 0; i < cells_of(t);) {
+      strip.clear();
+      for (const Index end = std::min(cells_of(t), i + FacePlan::strip); i < end; ++i)
+        for (const InRow& f : rows.of(i)) {
+          const auto own = std::uint16_t(i), other = std::uint16_t(i + f.step());
+          if (i + f.step() > farthest)
+            left_out.push_back(f.face());
+          else
+            strip.push_back({f.face(), f.turned() ? FacePlan::Within{other, own} : FacePlan::Within{own, other}});
+        }
+      const auto faces = Index(strip.size()), quarter = (faces + hands - 1) / hands;
+      for (Index in_turn = 0; in_turn < quarter; ++in_turn)
+        for (Index f = in_turn; f < faces; f += quarter) {
+          plan_.face_order[std::size_t(at)] = strip[std::size_t(f)].face;
+          plan_.within[std::size_t(at++)] = strip[std::size_t(f)].cells;
+        }
+      *strip_end++ = at - begin;
     }
     return at - begin;
   }
@@ -270,7 +297,11 @@ class Arrangement {
   void inner_faces(const Buckets<Cells>& at) {
     const auto tiles = std::size_t(tiles_), within = std::size_t(at.offsets[tiles]);
     plan_.face_order.resize(std::size_t(faces_));
-    if (!tuning_.parcels && turned_) plan_.within.resize(within);
+    if (!tuning_.parcels && turned_) {
+      plan_.within.resize(within);
+      plan_.strip_end.resize(std::size_t(FacePlan::first_strip(tiles_, first_of(tiles_))));
+      std::fill(plan_.strip_end.begin(), plan_.strip_end.end(), 0);  // some numbers are no tile's
+    }
     if (!tuning_.parcels && !turned_) {
       plan_.step.resize(within);
       plan_.count.resize(std::size_t(plan_.view.cells));
@@ -285,8 +316,9 @@ class Arrangement {
         const auto k = std::size_t(t);
         const Index begin = at.offsets[k];
         sort_rows(t, {at.item.data() + begin, at.item.data() + at.offsets[k + 1]}, rows);
-        plan_.tile_face[k + 1] =
-            tuning_.parcels ? place_by_lanes(t, rows, begin, left_out[k]) : place_by_rows(t, rows, begin, left_out[k]);
+        plan_.tile_face[k + 1] = tuning_.parcels ? place_by_lanes(t, rows, begin, left_out[k])
+                                 : turned_       ? place_by_strips(t, rows, begin, left_out[k])
+                                                 : place_by_rows(t, rows, begin, left_out[k]);
       }
     });
     std::partial_sum(plan_.tile_face.begin(), plan_.tile_face.end(), plan_.tile_face.begin());

@@ -263,7 +263,7 @@ class Checked {
     every_face_once();
   }
 
-  /// By lower cells; row by row where these are all owners, else with both cells.
+  /// By lower cells: row by row where these are all owners; else strip by strip with both cells.
   void within_by_rows(Index t) {
     Index f = p_.tile_face[t];
     const Index first = p_.tile_cell[t], last = p_.tile_cell[t + 1], end = p_.tile_face[t + 1];
@@ -279,15 +279,16 @@ class Checked {
       EXPECT_EQ(f, end) << "tile " << t;
       return;
     }
-    std::pair<Index, Index> before{0, 0};
-    for (; f < end; ++f) {
-      const Index owner = p_.within[f].owner, neighbour = p_.within[f].neighbour;
-      const std::pair<Index, Index> cells = std::minmax(owner, neighbour);
-      EXPECT_LT(first + cells.second, last);
-      EXPECT_LE(before, cells);
-      before = cells;
-      adds_to_both(f, first + owner, first + neighbour);
+    const Index* strip_end = p_.strip_end + FacePlan::first_strip(t, first);
+    for (Index strip = 0; strip < last - first; strip += FacePlan::strip) {
+      for (const Index to = p_.tile_face[t] + *strip_end++; f < to; ++f) {
+        const Index owner = p_.within[f].owner, neighbour = p_.within[f].neighbour;
+        EXPECT_EQ(std::min(owner, neighbour) / FacePlan::strip, strip / FacePlan::strip);
+        EXPECT_LT(first + std::max(owner, neighbour), last);
+        adds_to_both(f, first + owner, first + neighbour);
+      }
     }
+    EXPECT_EQ(f, end) << "tile " << t;
   }
 
   /// Tile t's parcel: no place is written twice, and a cell's own are those that it adds up.
