@@ -74,6 +74,8 @@ class Cuda {
   int multiprocessors() const { return device_->multiprocessors; }
   /// Bytes that a thread block can have of shared memory where its kernel asks for them.
   std::size_t shared_memory() const { return device_->shared_memory; }
+  /// A launch may begin while the one before it ends (overlap.cuh).
+  bool overlaps_launches() const { return device_->overlaps_launches; }
 
   // --- ranks ----------------------------------------------------------------------------------------------------
   // As exec::Host has them.
@@ -300,6 +302,7 @@ class Cuda {
     std::size_t total_memory = 0;
     int number = 0, multiprocessors = 1, host_threads = 1;
     std::size_t shared_memory = 0;  // that a thread block may ask for
+    bool overlaps_launches = false;
     cudaStream_t stream = nullptr;
     std::vector<cudaStream_t> idle_streams;  // for bodies recorded while another records
     std::shared_ptr<Memory> memory, plain, shared;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "exec/overlap.cuh"
 #include "exec/warp.cuh"
 #include "precond/factors.cuh"
 
@@ -18,8 +19,9 @@ __global__ void __launch_bounds__(256)
   const sparse::Head head = sparse::arrived(sparse::load_head(a.pattern.lower, s, lane));
   const sparse::Lane l = sparse::open_lane(a.pattern.lower, head, lane);
   const bool have = l.row >= 0 && l.sub == 0;
-  const T reciprocal = exec::ask_streamed(rd + l.row, have, 1), own = exec::ask(z + l.row, have),
-          swept = exec::ask_streamed(y + l.row, have), diagonal = exec::ask_streamed(a.diagonal + l.row, have);
+  const T reciprocal = exec::ask_streamed(rd + l.row, have, 1), diagonal = exec::ask_streamed(a.diagonal + l.row, have);
+  exec::await_former();
+  const T own = exec::ask(z + l.row, have), swept = exec::ask_streamed(y + l.row, have);
   T sum = 1 / reciprocal * (swept - own) + diagonal * own;
   sparse::add_triangle<count>(a.pattern.lower, a.lower, head.slice, l, lane, z, sum);
   sum = sparse::sum_over_lanes(sum, l.lanes_log2);
@@ -64,11 +66,10 @@ template <class T, class S>
 void product_after_sweeps(const exec::Cuda& space, const sparse::SlicedView<T, S>& a, Index widest, const T* rd,
                           const T* y, const T* z, T* Az) {
   const auto blocks = unsigned((std::int64_t(a.pattern.slices) * 32 + 255) / 256);
-  if (widest <= 4)
-    product_after_sweeps_kernel<4><<<blocks, 256, 0, space.stream()>>>(a, rd, y, z, Az);
-  else
-    product_after_sweeps_kernel<3><<<blocks, 256, 0, space.stream()>>>(a, rd, y, z, Az);
-  exec::require_cuda(cudaGetLastError(), "launching a product");
+  // Other ranks' rows may be asked for in between.
+  exec::launch(space, !space.in_team(),
+               widest <= 4 ? product_after_sweeps_kernel<4, T, S> : product_after_sweeps_kernel<3, T, S>, blocks, 256,
+               a, rd, y, z, Az);
 }
 #define KRILU_PRODUCT(T, S)                                                                                         \
   template void product_after_sweeps(const exec::Cuda&, const sparse::SlicedView<T, S>&, Index, const T*, const T*, \

@@ -2,9 +2,11 @@
 // Sweeps over an ordering in coloured blocks on a GPU (schedule/blocks.hpp): a launch a colour, a warp a slice of one
 // or more blocks. Rows of a slice may depend on each other: each lane first adds up what it reads from other slices,
 // which are done; then the warp goes through the slice's few inner steps, values passing from lane to lane by shuffles.
-// So launches are as few as colours, and a sweep is a matter of bandwidth. The last colour's two sweeps are one launch.
+// So launches are as few as colours, and a sweep is a matter of bandwidth. The last colour's two sweeps are one launch,
+// and each launch asks for its shapes, entries and diagonals while the one before it ends (exec/overlap.cuh).
 #pragma once
 
+#include "exec/overlap.cuh"
 #include "exec/warp.cuh"
 #include "triangular/recurrence.cuh"
 
@@ -42,10 +44,10 @@ __device__ __forceinline__ typename R::Value solve_inner(int most, const R& r, c
 }
 
 /// One slice; x of the lane's row, whatever where it has none. own: the lane's step. B: entries asked for before any is
-/// used; N: the most entries of a row within its slice.
-template <int B, int N, class R>
+/// used; N: the most entries of a row within its slice. ask_b() once the slice's first entries are on their way.
+template <int B, int N, class R, class AskB>
 __device__ __forceinline__ typename R::Value solve_block(const R& r, const sparse::Slice& s, sparse::Lane l, int own,
-                                                         typename R::Value b, typename R::Value d, int me) {
+                                                         const AskB& ask_b, typename R::Value d, int me) {
   using T = typename R::Value;
   T sum = 0;
   int from[N];
@@ -56,7 +58,7 @@ __device__ __forceinline__ typename R::Value solve_block(const R& r, const spars
     from[j] = me;
     inner[j] = 0;
   }
-  for (int k = 0; k < s.width(); k += B) {
+  const auto round = [&](int k, const auto& meanwhile) {
     constexpr bool paired = R::form == Diagonal::pivot;
     Index c[B];
     typename R::Stored v[B];
@@ -71,6 +73,7 @@ __device__ __forceinline__ typename R::Value solve_block(const R& r, const spars
       v[j] = sparse::ask_streamed(r.value + at, have);
       if constexpr (paired) partner[j] = exec::ask_streamed(r.partner + at, have, -1);
     }
+    meanwhile();
 #pragma unroll
     for (int j = 0; j < B; ++j) {
       x[j] = exec::ask(r.x + c[j], k + j < l.count && c[j] >= 0);
@@ -91,23 +94,27 @@ __device__ __forceinline__ typename R::Value solve_block(const R& r, const spars
       inner[N - 1] = inside ? value : inner[N - 1];
       if (!inside) sum += value * x[j];
     }
-  }
+  };
+  T b;
+  round(0, [&] { b = ask_b(); });
+  for (int k = B; k < s.width(); k += B) round(k, [] {});
   return solve_inner<1, N>(__reduce_max_sync(0xffffffffu, within), r, s.inner, own, l.row, b, d, sum, from, inner);
 }
 
-/// Small thread blocks end one by one, where large ones leave a multiprocessor half empty at the end of a colour.
-constexpr unsigned block_sweep_threads = 64;
+/// Larger thread blocks leave a multiprocessor half empty at the end of a colour; twice as many small ones take longer
+/// to let the next colour begin than they save.
+constexpr unsigned block_sweep_threads = 128;
 /// Thread blocks that a multiprocessor should hold: waiting for memory is half of what these kernels do. What few
 /// registers hold in single precision spills in double.
 template <class T, int N>
-constexpr int resident = N <= 3    ? (sizeof(T) == 8 ? 20 : 24)
-                         : N <= 8  ? 12
-                         : N <= 16 ? 8
-                                   : 4;
+constexpr int resident = N <= 3    ? (sizeof(T) == 8 ? 10 : 12)
+                         : N <= 8  ? 6
+                         : N <= 16 ? 4
+                                   : 2;
 template <class T, int N>
-constexpr int resident_turning = N <= 3   ? (sizeof(T) == 8 ? 16 : 20)
-                                 : N <= 8 ? 8
-                                          : 4;
+constexpr int resident_turning = N <= 3   ? (sizeof(T) == 8 ? 8 : 10)
+                                 : N <= 8 ? 4
+                                          : 2;
 
 /// Asks for all entries of a slice at once, whatever the number of rounds in which they will be used.
 template <class R>
@@ -138,6 +145,7 @@ __device__ __forceinline__ typename R::Value ask_diagonal(const R& r, Index row)
 template <int B, int N, class R>
 __global__ void __launch_bounds__(block_sweep_threads, resident<typename R::Value, N>)
     block_sweep(R r, const std::uint8_t* inner, Index begin, Index end) {
+  exec::let_next_begin();
   const Index k = begin + exec::warp_in_grid();
   if (k >= end) return;
   const int me = int(threadIdx.x % 32);
@@ -148,8 +156,12 @@ __global__ void __launch_bounds__(block_sweep_threads, resident<typename R::Valu
   const sparse::Slice& s = head.slice;
   if (me == 0 && s.width() > B) prefetch_entries(r, s);
   const sparse::Lane l = sparse::open_lane(r.triangle, head, me, 0);
-  const auto b = exec::ask(r.b + l.row, l.row >= 0), d = ask_diagonal(r, l.row);
-  const auto x = solve_block<B, N>(r, s, l, R::lower ? own : s.inner - 1 - own, b, d, me);
+  const auto d = ask_diagonal(r, l.row);
+  const auto ask_b = [&] {
+    exec::await_former();
+    return exec::ask(r.b + l.row, l.row >= 0);
+  };
+  const auto x = solve_block<B, N>(r, s, l, R::lower ? own : s.inner - 1 - own, ask_b, d, me);
   if (l.row >= 0) r.x[l.row] = x;
 }
 
@@ -159,6 +171,7 @@ __global__ void __launch_bounds__(block_sweep_threads, resident_turning<typename
     block_turn(F f, R r, Index begin, Index end) {
   using T = typename F::Value;
   static_assert(F::form != Diagonal::pivot && R::form != Diagonal::pivot);
+  exec::let_next_begin();
   const Index k = begin + exec::warp_in_grid();
   if (k >= end) return;
   const int me = int(threadIdx.x % 32);
@@ -166,10 +179,14 @@ __global__ void __launch_bounds__(block_sweep_threads, resident_turning<typename
   head = sparse::arrived(head);
   back = sparse::arrived(back);
   const sparse::Lane l = sparse::open_lane(f.triangle, head, me, 0), u = sparse::open_lane(r.triangle, back, me, 0);
-  const T b = exec::ask(f.b + l.row, l.row >= 0);
   const T d = exec::ask(f.d + l.row, l.row >= 0);  // for both sweeps, where the backward one has any
-  const T y = solve_block<B, N>(f, head.slice, l, 0, b, d, me);
-  const T x = solve_block<B, N>(r, back.slice, u, 0, y, d, me);
+  const auto ask_b = [&] {
+    exec::await_former();
+    return exec::ask(f.b + l.row, l.row >= 0);
+  };
+  const T y = solve_block<B, N>(f, head.slice, l, 0, ask_b, d, me);
+  const T x = solve_block<B, N>(
+      r, back.slice, u, 0, [&] { return y; }, d, me);
   if (l.row >= 0) {
     f.x[l.row] = y;
     r.x[l.row] = x;

@@ -62,9 +62,17 @@ struct Pending {
   T b = 0, d = 0;
 
   __device__ __forceinline__ void open(const R& r, const sparse::Head& head, int me) {
+    open_lane(r, head, me);
+    ask_b(r);
+    ask_entries(r, me);
+  }
+  /// The parts of open(), in any sequence after the first.
+  __device__ __forceinline__ void open_lane(const R& r, const sparse::Head& head, int me) {
     slice = head.slice;
     lane = sparse::open_lane(r.triangle, head, me);
-    b = exec::ask_streamed(r.b + lane.row, lane.row >= 0);
+  }
+  __device__ __forceinline__ void ask_b(const R& r) { b = exec::ask_streamed(r.b + lane.row, lane.row >= 0); }
+  __device__ __forceinline__ void ask_entries(const R& r, int me) {
     if constexpr (R::form != Diagonal::unit && R::form != Diagonal::pivot)
       d = exec::ask_streamed(r.d + lane.row, lane.row >= 0);
     take(r, 0, me);

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "exec/cuda.cuh"
+#include "exec/overlap.cuh"
 #include "schedule/layout.cuh"
 #include "triangular/blocks.cuh"
 #include "triangular/level_set.cuh"
@@ -52,7 +52,7 @@ class WarpRunner {
   template <class R>
   void sweep(R r) const {
     if (blocks()) {
-      for_colours<R::lower>([&](Index begin, Index end) { launch_block(r, begin, end); });
+      for_colours<R::lower>([&](bool first, Index begin, Index end) { launch_block(first, r, begin, end); });
       return;
     }
     r.next = nullptr;
@@ -88,13 +88,15 @@ class WarpRunner {
         wide(plan_->list.data(), level[std::size_t(l.first)], level[std::size_t(l.last)]);
     }
   }
+  /// f(whether it is the first, begin, end) of each colour's slices.
   template <bool ascending, class F>
   void for_colours(const F& f) const {
     const auto& level = plan_->level;
     const Index colours = plan_->levels();
+    bool first = true;
     for (Index n = 0; n < colours; ++n) {
       const auto c = std::size_t(ascending ? n : colours - 1 - n);
-      if (level[c] < level[c + 1]) f(level[c], level[c + 1]);
+      if (level[c] < level[c + 1]) f(std::exchange(first, false), level[c], level[c + 1]);
     }
   }
 
@@ -173,16 +175,17 @@ class WarpRunner {
     const Index slices = plan_->layout->slices;
     if (slices == 0) return;
     if (s == Strategy::level_set) {
+      bool follows = false;
       for_launches(
           R::lower,
           [&](const Index* list, Index begin, Index end) {
-            const unsigned per_block = tuning_.level_set.wide_threads / 32;
-            wide_level<N>
-                <<<(unsigned(end - begin) + per_block - 1) / per_block, tuning_.level_set.wide_threads, 0, stream>>>(
-                    r, list, begin, end);
+            const unsigned threads = tuning_.level_set.wide_threads, per_block = threads / 32;
+            exec::launch(space_, std::exchange(follows, true), wide_level<N, R>,
+                         (unsigned(end - begin) + per_block - 1) / per_block, threads, r, list, begin, end);
           },
           [&](const Index* list, const Index* level, Index first, Index last) {
-            narrow_levels<N><<<1, narrow_threads<N>, 0, stream>>>(r, list, level, first, last);
+            exec::launch(space_, std::exchange(follows, true), narrow_levels<N, R>, 1, narrow_threads<N>, r, list,
+                         level, first, last);
           });
     } else if (s == Strategy::sync_free) {
       sync_free_sweep<N>
@@ -215,31 +218,30 @@ class WarpRunner {
     else
       f(integral_constant<int, 4>{}, integral_constant<int, 32>{});
   }
-  static unsigned blocks_for(Index slices) {
-    return (unsigned(slices) * 32 + block_sweep_threads - 1) / block_sweep_threads;
+  template <class Kernel, class... Arguments>
+  void launch_colour(bool first, Kernel kernel, Index begin, Index end, const Arguments&... arguments) const {
+    constexpr Index slices = block_sweep_threads / 32;
+    exec::launch(space_, !first, kernel, unsigned((end - begin + slices - 1) / slices), block_sweep_threads,
+                 arguments..., begin, end);
   }
   template <class R>
-  void launch_block(const R& r, Index begin, Index end) const {
+  void launch_block(bool first, const R& r, Index begin, Index end) const {
     with_shape([&](auto at_once, auto within) {
-      block_sweep<at_once.value, within.value>
-          <<<blocks_for(end - begin), block_sweep_threads, 0, space_.stream()>>>(r, inner_, begin, end);
+      launch_colour(first, block_sweep<at_once.value, within.value, R>, begin, end, r, inner_);
     });
-    exec::require_cuda(cudaGetLastError(), "launching a triangular sweep");
   }
   template <class F, class B>
   void both_in_blocks(const F& f, const B& b) const {
     const Index last = plan_->level.back();
-    for_colours<true>([&](Index begin, Index end) {
-      if (end < last) return launch_block(f, begin, end);
+    for_colours<true>([&](bool first, Index begin, Index end) {
+      if (end < last) return launch_block(first, f, begin, end);
       with_shape([&](auto at_once, auto within) {
-        block_turn<at_once.value, within.value>
-            <<<blocks_for(end - begin), block_sweep_threads, 0, space_.stream()>>>(f, b, begin, end);
+        launch_colour(first, block_turn<at_once.value, within.value, F, B>, begin, end, f, b);
       });
     });
-    for_colours<false>([&](Index begin, Index end) {
-      if (end < last) launch_block(b, begin, end);
+    for_colours<false>([&](bool, Index begin, Index end) {
+      if (end < last) launch_block(false, b, begin, end);
     });
-    exec::require_cuda(cudaGetLastError(), "launching a triangular sweep");
   }
 
   exec::Cuda space_;
