@@ -9,6 +9,7 @@
 #include <array>
 
 #include "exec/lanes.hpp"
+#include "exec/overlap.cuh"
 #include "exec/reductions.cuh"
 
 namespace krilu::exec::cuda {
@@ -17,6 +18,7 @@ struct ColumnsTuning {
   static constexpr int bytes = 16;    // of a column that a thread reads at once
   static constexpr int dotted = 8;    // columns that a block forms the dot products of
   static constexpr int combined = 8;  // columns that a thread asks for at once to combine them
+  static constexpr int ahead = 4;     // rows whose x a thread asks for at once, as far as registers go: in double one
   static constexpr int dotting_blocks = 2, combining_blocks = 4;  // on a multiprocessor: all run at once
   static constexpr int coefficients = 128;                        // that stand in shared memory
 };
@@ -40,11 +42,12 @@ KRILU_INLINE unsigned groups_of(Index columns) {
 /// Blocks share out groups of columns first, then rows: block b has group b % groups and every so many-th piece.
 template <class B, class T, std::size_t N, class Close, class Finish>
 __global__ void __launch_bounds__(block_threads, ColumnsTuning::dotting_blocks)
-    dot_columns_kernel(std::size_t n, Columns<B> V, Scalar<Index> count, Index extra, std::array<View<T>, N> x,
-                       Close close, Finish finish, void* work, unsigned* arrived, unsigned most_groups,
-                       const Post* post, double* leave) {
+    dot_columns_kernel(Turn turn, std::size_t n, Columns<B> V, Scalar<Index> count, Index extra,
+                       std::array<View<T>, N> x, Close close, Finish finish, void* work, unsigned* arrived,
+                       unsigned most_groups, const Post* post, double* leave) {
   constexpr int C = ColumnsTuning::dotted, R = rows_of<B>;
   __shared__ bool last;
+  turn.take();
   const Index columns = count() + extra;
   const unsigned groups = max(groups_of(columns), 1u), group = blockIdx.x % groups, share_of_rows = blockIdx.x / groups;
   const std::size_t whole = n / R;
@@ -118,13 +121,15 @@ __global__ void close_columns_kernel(Scalar<Index> count, Index extra, std::arra
   if (threadIdx.x < 32) finish(Lanes{});
 }
 
-/// g(i, s) for the rows of this block, s[l] = sum_k y[l][k] V[k][i]. A thread combines rows that follow one another,
-/// and then passes sums on, so that the threads of a warp write rows that do. From the last row to the first: what the
-/// dot products read last is in the second-level cache still.
-template <class B, class T, std::size_t N, class G>
+/// g(i, s, x_i) for the rows of this block, s[l] = sum_k y[l][k] V[k][i]. A thread combines rows that follow one
+/// another, and then passes sums on, so that the threads of a warp write rows that do; x of some of them is asked
+/// for before g, which may write x, has any. From the last row to the first: what the dot products read last is in the
+/// second-level cache still.
+template <class B, class T, std::size_t N, std::size_t X, class G>
 __device__ __forceinline__ void combine(std::size_t n, Columns<B> V, Index columns, const std::array<View<T>, N>& y,
-                                        G g) {
+                                        const std::array<View<T>, X>& x, G g) {
   constexpr int Q = ColumnsTuning::combined, R = rows_of<B>, K = ColumnsTuning::coefficients;
+  constexpr int ahead = std::min(R, sizeof(T) == 8 ? 1 : ColumnsTuning::ahead);
   static_assert(K % Q == 0);
   __shared__ T coefficient[K][N];
   __shared__ Piece<T, R> passed[N][block_threads];
@@ -166,13 +171,20 @@ __device__ __forceinline__ void combine(std::size_t n, Columns<B> V, Index colum
     __syncwarp();
     const std::size_t first = (tile + warp) * R;
 #pragma unroll
-    for (int r = 0; r < R; ++r) {
-      const unsigned mine = unsigned(r) * 32 + lane;
-      if (first + mine >= n) break;
-      Sums<T, int(N)> s;
+    for (int begin = 0; begin < R; begin += ahead) {
+      RowOf<T, X> row[ahead];
 #pragma unroll
-      for (std::size_t l = 0; l < N; ++l) s[int(l)] = passed[l][warp + mine / R].value[mine % R];
-      g(static_cast<Index>(first + mine), s);
+      for (int r = 0; r < ahead; ++r)
+        if (const std::size_t i = first + unsigned(begin + r) * 32 + lane; i < n) row[r] = row_of(x, Index(i));
+#pragma unroll
+      for (int r = 0; r < ahead; ++r) {
+        const unsigned mine = unsigned(begin + r) * 32 + lane;
+        if (first + mine >= n) break;
+        Sums<T, int(N)> s;
+#pragma unroll
+        for (std::size_t l = 0; l < N; ++l) s[int(l)] = passed[l][warp + mine / R].value[mine % R];
+        g(static_cast<Index>(first + mine), s, row[r]);
+      }
     }
     __syncwarp();
   }
@@ -180,19 +192,22 @@ __device__ __forceinline__ void combine(std::size_t n, Columns<B> V, Index colum
 
 template <class B, class T, std::size_t N, class F>
 __global__ void __launch_bounds__(block_threads, ColumnsTuning::combining_blocks)
-    combine_columns_kernel(std::size_t n, Columns<B> V, Scalar<Index> count, std::array<View<T>, N> y, F f) {
-  combine(n, V, count(), y, [&](Index i, const Sums<T, int(N)>& s) { f(i, s); });
+    combine_columns_kernel(Turn turn, std::size_t n, Columns<B> V, Scalar<Index> count, std::array<View<T>, N> y, F f) {
+  turn.take();
+  combine(n, V, count(), y, std::array<View<T>, 0>{}, [&](Index i, const auto& s, const auto&) { f(i, s); });
 }
-template <class B, class T, std::size_t N, class F, class Close>
+template <class B, class T, std::size_t N, std::size_t X, class F, class Close>
 __global__ void __launch_bounds__(block_threads, ColumnsTuning::combining_blocks)
-    combine_and_reduce_kernel(std::size_t n, Columns<B> V, Scalar<Index> count, std::array<View<T>, N> y, F f,
-                              Close close, void* work, unsigned* arrived, const Post* post, double* leave) {
-  using S = std::decay_t<decltype(f(Index{}, Sums<T, int(N)>{}))>;
+    combine_and_reduce_kernel(Turn turn, std::size_t n, Columns<B> V, Scalar<Index> count, std::array<View<T>, N> y,
+                              std::array<View<T>, X> x, F f, Close close, void* work, unsigned* arrived,
+                              const Post* post, double* leave) {
+  using S = std::decay_t<decltype(in_row<X>(f, Index{}, Sums<T, int(N)>{}, RowOf<T, X>{}))>;
   using U = typename SumTraits<S>::Value;
   constexpr int M = SumTraits<S>::count;
   U sum[M] = {};
-  combine(n, V, count(), y, [&](Index i, const Sums<T, int(N)>& s) {
-    const S v = f(i, s);
+  turn.take();
+  combine(n, V, count(), y, x, [&](Index i, const auto& s, const auto& row) {
+    const S v = in_row<X>(f, i, s, row);
 #pragma unroll
     for (int k = 0; k < M; ++k) sum[k] += SumTraits<S>::get(v, k);
   });
@@ -200,7 +215,8 @@ __global__ void __launch_bounds__(block_threads, ColumnsTuning::combining_blocks
 }
 
 template <class F>
-__global__ void together_kernel(F f) {
+__global__ void together_kernel(Turn turn, F f) {
+  turn.take();
   f(Lanes{});
 }
 

@@ -18,6 +18,7 @@
 
 #include "exec/array.hpp"
 #include "exec/columns.cuh"
+#include "exec/overlap.cuh"
 #include "exec/reductions.cuh"
 #include "exec/team.cuh"
 
@@ -34,20 +35,23 @@ inline unsigned blocks_for(std::int64_t threads) { return unsigned((threads + bl
 inline void launched(const char* doing) { require_cuda(cudaGetLastError(), doing); }
 
 template <class F>
-__global__ void for_each_kernel(std::size_t n, F f) {
+__global__ void for_each_kernel(Turn turn, std::size_t n, F f) {
+  turn.take();
   const std::size_t step = std::size_t(gridDim.x) * blockDim.x;
   for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) f(static_cast<Index>(i));
 }
 
 template <class F>
-__global__ void for_each_range_kernel(std::size_t n, F f) {
+__global__ void for_each_range_kernel(Turn turn, std::size_t n, F f) {
+  turn.take();
   const std::size_t step = std::size_t(gridDim.x) * blockDim.x;
   for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step)
     f(static_cast<Index>(i), static_cast<Index>(i + 1));
 }
 
 template <class F>
-__global__ void once_kernel(F f) {
+__global__ void once_kernel(Turn turn, F f) {
+  turn.take();
   f();
 }
 
@@ -74,8 +78,6 @@ class Cuda {
   int multiprocessors() const { return device_->multiprocessors; }
   /// Bytes that a thread block can have of shared memory where its kernel asks for them.
   std::size_t shared_memory() const { return device_->shared_memory; }
-  /// A launch may begin while the one before it ends (overlap.cuh).
-  bool overlaps_launches() const { return device_->overlaps_launches; }
 
   // --- ranks ----------------------------------------------------------------------------------------------------
   // As exec::Host has them.
@@ -159,36 +161,48 @@ class Cuda {
   bool recording() const { return device_->depth > 0; }
 
   // --- kernels --------------------------------------------------------------------------------------------------
+  /// Launches a kernel that takes its Turn first (overlap.cuh): it overlaps the launch before it where all of its
+  /// thread blocks find room beside those of that one. Not in a team: its kernels wait for other ranks, and what waited
+  /// for them would take the room of ranks that share the GPU.
+  template <class... Parameters, class... Arguments>
+  void launch(void (*kernel)(Turn, Parameters...), Grid grid, Arguments&&... arguments) const {
+    const bool overlaps =
+        device_->overlaps_launches && !team_ && grid.blocks <= unsigned(few_blocks * multiprocessors());
+    launch(overlaps, kernel, grid, Turn{overlaps}, std::forward<Arguments>(arguments)...);
+  }
+  /// Launches a kernel that keeps to overlap.cuh by itself. overlaps: all that it asks for before it waits was there
+  /// when the launch before it began.
+  template <class... Parameters, class... Arguments>
+  void launch(bool overlaps, void (*kernel)(Parameters...), Grid grid, Arguments&&... arguments) const {
+    require_cuda(launch_kernel(stream(), overlaps && device_->overlaps_launches, kernel, grid,
+                               std::forward<Arguments>(arguments)...),
+                 "launching a kernel");
+  }
   template <class F>
   void for_each(std::size_t n, F f) const {
     if (n == 0) return;
-    cuda::for_each_kernel<<<grid(n), cuda::block_threads, 0, stream()>>>(n, f);
-    launched();
+    launch(cuda::for_each_kernel<F>, grid(n), n, f);
   }
   template <class F>
   void for_each_range(std::size_t n, F f) const {
     if (n == 0) return;
-    cuda::for_each_range_kernel<<<grid(n), cuda::block_threads, 0, stream()>>>(n, f);
-    launched();
+    launch(cuda::for_each_range_kernel<F>, grid(n), n, f);
   }
   template <class F>
   void once(F f) const {
-    cuda::once_kernel<<<1, 1, 0, stream()>>>(f);
-    launched();
+    launch(cuda::once_kernel<F>, {1, 1}, f);
   }
   template <class F, class Close>
   void reduce(std::size_t n, F f, Close close) const {
     double* const sums = visits_host() ? team_->own_sums(3, stream()) : nullptr;
     const unsigned blocks = reduction_grid(n);
-    cuda::reduce_kernel<<<blocks, cuda::block_threads, 0, stream()>>>(
-        n, f, close, scratch(blocks * cuda::most_sum_bytes), counters(1), connected() ? team_->post() : nullptr, sums);
-    launched();
+    launch(cuda::reduce_kernel<F, Close>, {blocks, cuda::block_threads}, n, f, close,
+           scratch(blocks * cuda::most_sum_bytes), counters(1), connected() ? team_->post() : nullptr, sums);
     if (sums) close_gathered(sums, close, f, Index{});
   }
   template <class F>
   void together(F f) const {
-    cuda::together_kernel<<<1, 32, 0, stream()>>>(f);
-    launched();
+    launch(cuda::together_kernel<F>, {1, 32}, f);
   }
   template <class B, class T, std::size_t N, class Close, class Finish>
   void dot_columns(std::size_t n, Columns<B> V, Index most, Scalar<Index> count, Index extra, std::array<View<T>, N> x,
@@ -200,11 +214,9 @@ class Cuda {
     const unsigned shares = cuda::blocks_for(std::int64_t(n / cuda::rows_of<B>) + 1);
     const unsigned blocks =
         std::max(groups, std::min(shares * groups, unsigned(cuda::ColumnsTuning::dotting_blocks * multiprocessors())));
-    cuda::dot_columns_kernel<<<blocks, cuda::block_threads, 0, stream()>>>(
-        n, V, count, extra, x, close, finish,
-        scratch(N * std::size_t(blocks) * cuda::ColumnsTuning::dotted * sizeof(double)), counters(Index(groups) + 1),
-        groups, post, sums);
-    launched();
+    launch(cuda::dot_columns_kernel<B, T, N, Close, Finish>, {blocks, cuda::block_threads}, n, V, count, extra, x,
+           close, finish, scratch(N * std::size_t(blocks) * cuda::ColumnsTuning::dotted * sizeof(double)),
+           counters(Index(groups) + 1), groups, post, sums);
     if (!sums) return;
     const cuda::Gathered all = gathered(sums, 2 * std::size_t(most));
     cuda::close_columns_kernel<<<1, cuda::block_threads, 0, stream()>>>(count, extra, x, close, finish, all);
@@ -213,19 +225,25 @@ class Cuda {
   template <class B, class T, std::size_t N, class F>
   void combine_columns(std::size_t n, Columns<B> V, Index, Scalar<Index> count, std::array<View<T>, N> y, F f) const {
     if (n == 0) return;
-    cuda::combine_columns_kernel<<<combining_grid<B>(n), cuda::block_threads, 0, stream()>>>(n, V, count, y, f);
-    launched();
+    launch(cuda::combine_columns_kernel<B, T, N, F>, {combining_grid<B>(n), cuda::block_threads}, n, V, count, y, f);
   }
-  template <class B, class T, std::size_t N, class F, class Close>
-  void combine_columns(std::size_t n, Columns<B> V, Index, Scalar<Index> count, std::array<View<T>, N> y, F f,
-                       Close close) const {
+  template <class B, class T, std::size_t N, std::size_t R, class F, class Close>
+  void combine_columns(std::size_t n, Columns<B> V, Index, Scalar<Index> count, std::array<View<T>, N> y,
+                       std::array<View<T>, R> x, F f, Close close) const {
     double* const sums = visits_host() ? team_->own_sums(3, stream()) : nullptr;
     const unsigned blocks = combining_grid<B>(n);
-    cuda::combine_and_reduce_kernel<<<blocks, cuda::block_threads, 0, stream()>>>(
-        n, V, count, y, f, close, scratch(blocks * cuda::most_sum_bytes), counters(1),
-        connected() ? team_->post() : nullptr, sums);
-    launched();
-    if (sums) close_gathered(sums, close, f, Index{}, Sums<T, int(N)>{});
+    launch(cuda::combine_and_reduce_kernel<B, T, N, R, F, Close>, {blocks, cuda::block_threads}, n, V, count, y, x, f,
+           close, scratch(blocks * cuda::most_sum_bytes), counters(1), connected() ? team_->post() : nullptr, sums);
+    if (!sums) return;
+    if constexpr (R == 0)
+      close_gathered(sums, close, f, Index{}, Sums<T, int(N)>{});
+    else
+      close_gathered(sums, close, f, Index{}, Sums<T, int(N)>{}, Sums<T, int(R)>{});
+  }
+  template <class B, class T, std::size_t N, class F, class Close>
+  void combine_columns(std::size_t n, Columns<B> V, Index most, Scalar<Index> count, std::array<View<T>, N> y, F f,
+                       Close close) const {
+    combine_columns(n, V, most, count, y, std::array<View<T>, 0>{}, f, close);
   }
 
   // --- control --------------------------------------------------------------------------------------------------
@@ -301,8 +319,8 @@ class Cuda {
     std::string name;
     std::size_t total_memory = 0;
     int number = 0, multiprocessors = 1, host_threads = 1;
-    std::size_t shared_memory = 0;  // that a thread block may ask for
-    bool overlaps_launches = false;
+    std::size_t shared_memory = 0;   // that a thread block may ask for
+    bool overlaps_launches = false;  // as overlap.cuh has it
     cudaStream_t stream = nullptr;
     std::vector<cudaStream_t> idle_streams;  // for bodies recorded while another records
     std::shared_ptr<Memory> memory, plain, shared;
@@ -335,16 +353,18 @@ class Cuda {
   void drop_graphs() const;
   [[noreturn]] static void throw_too_many_columns();
 
-  unsigned grid(std::size_t n) const {
+  static constexpr int few_blocks = 4;  // on a multiprocessor: half of what it holds
+  Grid grid(std::size_t n) const { return {blocks_of(n), cuda::block_threads}; }
+  static unsigned blocks_of(std::size_t n) {
     return unsigned(std::min<std::size_t>((n + cuda::block_threads - 1) / cuda::block_threads, 1u << 30));
   }
   /// As many blocks as run at once, so that the number of partial sums is small and fixed.
   unsigned reduction_grid(std::size_t n) const {
-    return std::max(1u, std::min(grid(n), unsigned(8 * multiprocessors())));
+    return std::max(1u, std::min(blocks_of(n), unsigned(8 * multiprocessors())));
   }
   template <class B>
   unsigned combining_grid(std::size_t n) const {
-    return std::min(grid(n / cuda::rows_of<B> + 1),
+    return std::min(blocks_of(n / cuda::rows_of<B> + 1),
                     unsigned(cuda::ColumnsTuning::combining_blocks * multiprocessors()));
   }
   void launched() const { require_cuda(cudaGetLastError(), "launching a kernel"); }
@@ -371,7 +391,8 @@ class Cuda {
 
 namespace cuda {
 /// WHILE goes on until the flag is set; IF runs where it is set.
-__global__ inline void set_condition(cudaGraphConditionalHandle handle, Scalar<int> flag, bool until) {
+__global__ inline void set_condition(Turn turn, cudaGraphConditionalHandle handle, Scalar<int> flag, bool until) {
+  turn.take();
   cudaGraphSetConditional(handle, (flag() != 0) != until ? 1u : 0u);
 }
 }  // namespace cuda
@@ -427,8 +448,7 @@ void Cuda::conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Reco
   position();
   cudaGraphConditionalHandle handle;
   require_cuda(cudaGraphConditionalHandleCreate(&handle, graph, 0, 0), "making a conditional node");
-  cuda::set_condition<<<1, 1, 0, d.stream>>>(handle, flag, until);
-  launched();
+  launch(cuda::set_condition, {1, 1}, handle, flag, until);
   position();
   cudaGraphNodeParams params = {};
   params.type = cudaGraphNodeTypeConditional;
@@ -461,10 +481,7 @@ void Cuda::conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Reco
   cudaGraph_t body = nullptr;
   try {
     record();
-    if (until) {
-      cuda::set_condition<<<1, 1, 0, d.stream>>>(handle, flag, until);
-      cuda::launched("recording a loop");
-    }
+    if (until) launch(cuda::set_condition, {1, 1}, handle, flag, until);
   } catch (...) {
     cudaStreamEndCapture(inner, &body);
     leave();

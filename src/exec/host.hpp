@@ -174,21 +174,27 @@ class Host {
       for (Index i = begin; i < end; ++i) f(i, combined<T, N>(sum, i - begin));
     });
   }
-  /// The same, and close(lanes, sum over i of what f returns).
-  template <class B, class T, std::size_t N, class F, class Close>
+  /// The same, and close(lanes, sum over i of what f returns). f(i, s, x_i) where vectors x are given: what f writes
+  /// may be theirs, so that a GPU would ask for row after row if f read them itself.
+  template <class B, class T, std::size_t N, std::size_t R, class F, class Close>
   void combine_columns(std::size_t n, Columns<B> V, [[maybe_unused]] Index most, Scalar<Index> count,
-                       std::array<View<T>, N> y, F f, Close close) const {
-    using S = std::decay_t<decltype(f(Index{}, Sums<T, int(N)>{}))>;
+                       std::array<View<T>, N> y, std::array<View<T>, R> x, F f, Close close) const {
+    using S = std::decay_t<decltype(in_row<R>(f, Index{}, Sums<T, int(N)>{}, RowOf<T, R>{}))>;
     const std::size_t pieces = (n + block - 1) / block;
     std::vector<S>& partial = partial_sums<S>(pieces);
     for_each_range(n, [=, columns = count(), &partial](Index begin, Index end) {
       T sum[N][block];
       combine_piece(V, columns, y, begin, end, sum);
       const T(*const sums)[block] = sum;
-      partial[std::size_t(begin) / block] =
-          sum_of_piece<S>([f, sums, begin](Index i) { return f(i, combined<T, N>(sums, i - begin)); }, begin, end);
+      partial[std::size_t(begin) / block] = sum_of_piece<S>(
+          [=](Index i) { return in_row<R>(f, i, combined<T, N>(sums, i - begin), row_of(x, i)); }, begin, end);
     });
     close(Lanes{}, total_of(partial, pieces));
+  }
+  template <class B, class T, std::size_t N, class F, class Close>
+  void combine_columns(std::size_t n, Columns<B> V, Index most, Scalar<Index> count, std::array<View<T>, N> y, F f,
+                       Close close) const {
+    combine_columns(n, V, most, count, y, std::array<View<T>, 0>{}, f, close);
   }
 
   // --- control --------------------------------------------------------------------------------------------------

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that follow one another in a stream, each beginning while the one before it ends: thread blocks of the next
 // start as places fall free, ask for what no launch before it writes, and wait only then for what those wrote. So the
-// cost of a launch, and the memory's first answers, pass while the last blocks of the launch before are at work. To let
-// the next one begin takes each thread block some time: of 64 threads they are too many. Source: CUDA programming
-// guide, programmatic dependent launch, of compute capability 9.0 on.
+// cost of a launch, and the memory's first answers, pass while the last blocks of the launch before are at work. It has
+// its price: to wait, and to let the next one begin, takes each thread block some time, so that blocks of 64 threads
+// are too many, and passes over long vectors are faster without. Source: CUDA programming guide, programmatic dependent
+// launch, of compute capability 9.0 on.
 #pragma once
 
-#include <utility>
+#include <cuda_runtime.h>
 
-#include "exec/cuda.cuh"
+#include <cstddef>
+#include <utility>
 
 namespace krilu::exec {
 
@@ -20,30 +22,46 @@ __device__ __forceinline__ void let_next_begin() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-/// Returns once the launches before this one have ended, and what they wrote can be read.
+/// Returns once the launches before this one have ended, and what they wrote can be read. No load by __ldg or through a
+/// restricted pointer stands behind it, since a compiler may move it to the front.
 __device__ __forceinline__ void await_former() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
+/// What kernels of Cuda::launch() are told, and say before all else: take().
+struct Turn {
+  bool overlaps;
+  __device__ __forceinline__ void take() const {
+    if (!overlaps) return;
+    await_former();
+    let_next_begin();
+  }
+};
+
+#endif
+
+/// Thread blocks, and the threads of each.
+struct Grid {
+  unsigned blocks, threads;
+};
+
 /// Launches a kernel each of whose thread blocks calls await_former() before it reads what a launch before wrote, or
-/// writes. overlaps: it begins while the launch before it, of a kernel and in the same stream, ends.
+/// writes. overlaps: it begins while the launch before it ends.
 template <class... Parameters, class... Arguments>
-void launch(const Cuda& space, bool overlaps, void (*kernel)(Parameters...), unsigned blocks, unsigned threads,
-            Arguments&&... arguments) {
+cudaError_t launch_kernel(cudaStream_t stream, bool overlaps, void (*kernel)(Parameters...), Grid grid,
+                          Arguments&&... arguments) {
   cudaLaunchAttribute overlap{};
   overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   overlap.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
-  config.gridDim = blocks;
-  config.blockDim = threads;
-  config.stream = space.stream();
+  config.gridDim = grid.blocks;
+  config.blockDim = grid.threads;
+  config.stream = stream;
   config.attrs = &overlap;
-  config.numAttrs = overlaps && space.overlaps_launches() ? 1 : 0;
-  require_cuda(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), "launching a kernel");
+  config.numAttrs = overlaps ? 1 : 0;
+  return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
 }
-
-#endif
 
 }  // namespace krilu::exec

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "exec/lanes.hpp"
+#include "exec/overlap.cuh"
 #include "exec/team.cuh"
 #include "exec/view.hpp"
 
@@ -102,13 +103,14 @@ __device__ void close_sum(T (&sum)[N], const Close& close, void* work, unsigned*
 }
 
 template <class F, class Close>
-__global__ void __launch_bounds__(block_threads)
-    reduce_kernel(std::size_t n, F f, Close close, void* work, unsigned* arrived, const Post* post, double* leave) {
+__global__ void __launch_bounds__(block_threads) reduce_kernel(Turn turn, std::size_t n, F f, Close close, void* work,
+                                                               unsigned* arrived, const Post* post, double* leave) {
   // The type is asked for here: host code does not know what a device lambda returns.
   using V = std::decay_t<decltype(f(Index{}))>;
   using T = typename SumTraits<V>::Value;
   constexpr int N = SumTraits<V>::count;
   T sum[N] = {};
+  turn.take();
   const std::size_t step = std::size_t(gridDim.x) * blockDim.x;
   for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) {
     const V v = f(static_cast<Index>(i));

@@ -3,6 +3,7 @@
 // so every view, number and scalar that a kernel uses travels with it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 
 #include "krilu/kernel.hpp"
@@ -36,6 +37,24 @@ struct Sums {
   KRILU_INLINE T& operator[](int k) { return value[k]; }
   KRILU_INLINE const T& operator[](int k) const { return value[k]; }
 };
+
+/// What columns are combined with in a row: the entries there of R vectors, as f(i, s, x) takes them; f(i, s) where
+/// there are none.
+template <class T, std::size_t R>
+using RowOf = Sums<T, R == 0 ? 1 : int(R)>;
+template <class T, std::size_t R>
+KRILU_INLINE RowOf<T, R> row_of(const std::array<View<T>, R>& x, Index i) {
+  RowOf<T, R> row;
+  for (int l = 0; l < int(R); ++l) row[l] = x[std::size_t(l)][i];
+  return row;
+}
+template <std::size_t R, class F, class S, class X>
+KRILU_INLINE auto in_row(const F& f, Index i, const S& s, const X& x) {
+  if constexpr (R == 0)
+    return f(i, s);
+  else
+    return f(i, s, x);
+}
 
 template <class V>
 struct SumTraits {

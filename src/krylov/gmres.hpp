@@ -252,9 +252,10 @@ class Gmres final : public Method<Space, T> {
           });
         }
         // v = (u - V a) / nu,  beta u = w - V b - c v, the next one;  |u|, and with it the newest column of H
-        ex.combine_columns(n, V, s.m + 1, s.columns, std::array{s.a, s.b}, KRILU_FN(Index i, exec::Sums<T, 2> Vab) {
-          const T v = (u[i] - Vab[0] * inverse) * s.per_nu();
-          const B next = B((w[i] - Vab[1] * inverse - s.own() * v) * s.unit_per_beta());
+        ex.combine_columns(n, V, s.m + 1, s.columns, std::array{s.a, s.b}, std::array{u, w}, KRILU_FN(
+            Index i, exec::Sums<T, 2> Vab, exec::Sums<T, 2> uw) {
+          const T v = (uw[0] - Vab[0] * inverse) * s.per_nu();
+          const B next = B((uw[1] - Vab[1] * inverse - s.own() * v) * s.unit_per_beta());
           const T next_u = T(next) * inverse;
           V[s.columns()][i] = B(unit * v);
           V[s.columns() + 1][i] = next;

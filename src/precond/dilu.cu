@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exec/overlap.cuh"
 #include "exec/warp.cuh"
 #include "precond/factors.cuh"
 
@@ -66,10 +65,8 @@ template <class T, class S>
 void product_after_sweeps(const exec::Cuda& space, const sparse::SlicedView<T, S>& a, Index widest, const T* rd,
                           const T* y, const T* z, T* Az) {
   const auto blocks = unsigned((std::int64_t(a.pattern.slices) * 32 + 255) / 256);
-  // Other ranks' rows may be asked for in between.
-  exec::launch(space, !space.in_team(),
-               widest <= 4 ? product_after_sweeps_kernel<4, T, S> : product_after_sweeps_kernel<3, T, S>, blocks, 256,
-               a, rd, y, z, Az);
+  space.launch(true, widest <= 4 ? product_after_sweeps_kernel<4, T, S> : product_after_sweeps_kernel<3, T, S>,
+               {blocks, 256}, a, rd, y, z, Az);
 }
 #define KRILU_PRODUCT(T, S)                                                                                         \
   template void product_after_sweeps(const exec::Cuda&, const sparse::SlicedView<T, S>&, Index, const T*, const T*, \

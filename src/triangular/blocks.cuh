@@ -6,7 +6,6 @@
 // and each launch asks for its shapes, entries and diagonals while the one before it ends (exec/overlap.cuh).
 #pragma once
 
-#include "exec/overlap.cuh"
 #include "exec/warp.cuh"
 #include "triangular/recurrence.cuh"
 

@@ -4,7 +4,6 @@
 // while the one before it ends (exec/overlap.cuh). Cost beside the sweep: about 2 us a level on an H200, narrow or not.
 #pragma once
 
-#include "exec/overlap.cuh"
 #include "exec/warp.cuh"
 #include "triangular/recurrence.cuh"
 

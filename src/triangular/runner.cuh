@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "exec/overlap.cuh"
+#include "exec/cuda.cuh"
 #include "schedule/layout.cuh"
 #include "triangular/blocks.cuh"
 #include "triangular/level_set.cuh"
@@ -180,12 +180,12 @@ class WarpRunner {
           R::lower,
           [&](const Index* list, Index begin, Index end) {
             const unsigned threads = tuning_.level_set.wide_threads, per_block = threads / 32;
-            exec::launch(space_, std::exchange(follows, true), wide_level<N, R>,
-                         (unsigned(end - begin) + per_block - 1) / per_block, threads, r, list, begin, end);
+            space_.launch(std::exchange(follows, true), wide_level<N, R>,
+                          {(unsigned(end - begin) + per_block - 1) / per_block, threads}, r, list, begin, end);
           },
           [&](const Index* list, const Index* level, Index first, Index last) {
-            exec::launch(space_, std::exchange(follows, true), narrow_levels<N, R>, 1, narrow_threads<N>, r, list,
-                         level, first, last);
+            space_.launch(std::exchange(follows, true), narrow_levels<N, R>, {1, narrow_threads<N>}, r, list, level,
+                          first, last);
           });
     } else if (s == Strategy::sync_free) {
       sync_free_sweep<N>
@@ -221,8 +221,8 @@ class WarpRunner {
   template <class Kernel, class... Arguments>
   void launch_colour(bool first, Kernel kernel, Index begin, Index end, const Arguments&... arguments) const {
     constexpr Index slices = block_sweep_threads / 32;
-    exec::launch(space_, !first, kernel, unsigned((end - begin + slices - 1) / slices), block_sweep_threads,
-                 arguments..., begin, end);
+    space_.launch(!first, kernel, {unsigned((end - begin + slices - 1) / slices), block_sweep_threads}, arguments...,
+                  begin, end);
   }
   template <class R>
   void launch_block(bool first, const R& r, Index begin, Index end) const {

@@ -143,9 +143,9 @@ std::vector<double> of_columns(const Cuda& ex, std::size_t n, Index most, Index 
   ex.combine_columns(
       n, V, most, count, std::array{as}, KRILU_FN(Index i, Sums<T, 1> Va) { xs[i] += Va[0]; });
   ex.combine_columns(
-      n, V, most, count, std::array{as, as},
-      KRILU_FN(Index i, Sums<T, 2> Vab) {
-        ys[i] = ys[i] * Vab[1];
+      n, V, most, count, std::array{as, as}, std::array{xs, ys},
+      KRILU_FN(Index i, Sums<T, 2> Vab, Sums<T, 2> xy) {
+        ys[i] = xy[1] * Vab[1];
         return double(Vab[0]);
       },
       KRILU_FN(Lanes lanes, double sum) {
@@ -183,6 +183,42 @@ void expect_exact_columns(std::size_t n, Index most, Index used) {
   want.insert(want.end(), y.begin(), y.end());
   EXPECT_EQ(got, want) << n << " rows, " << used << " of " << most << " columns of " << 8 * sizeof(B) << " bits";
   EXPECT_EQ(got, (of_columns<B, T>(ex, n, most, used))) << "the same on every run";
+}
+
+/// What `rounds` of a loop leave in a and c, and in how many of them a sum was wrong. Each step reads what threads far
+/// away wrote in the step before: a = a + 1 by way of b, and c = a in another sequence, set to zero between.
+struct Chased {
+  std::vector<double> a, c;
+  int wrong;
+};
+Chased chase(const Cuda& ex, std::size_t n, int rounds) {
+  const auto a = ex.allocate<double>(n), b = ex.allocate<double>(n), c = ex.allocate<double>(n);
+  const auto sum = ex.allocate<double>(1);
+  const auto state = ex.allocate<int>(3);
+  const auto av = a.view(), bv = b.view(), cv = c.view();
+  const auto total = sum.scalar();
+  const auto round = state.scalar(0), stop = state.scalar(1), wrong = state.scalar(2);
+  const auto all = Index(n), far = Index(n / 3);
+  ex.for_each(
+      n, KRILU_FN(Index i) { av[i] = i % 5; });
+  ex.once(KRILU_FN() { round() = stop() = wrong() = 0; });
+  ex.repeat_until(stop, [&] {
+    ex.for_each(
+        n, KRILU_FN(Index i) { bv[i] = av[i + far < all ? i + far : i + far - all] + 1; });
+    ex.reduce(
+        n, KRILU_FN(Index i) { return bv[i] - i % 5 - round(); }, KRILU_FN(double t) { total() = t; });
+    ex.for_each(
+        n, KRILU_FN(Index i) { av[i] = bv[i >= far ? i - far : i - far + all]; });
+    ex.clear(c);
+    ex.for_each(
+        n, KRILU_FN(Index i) { cv[all - 1 - i] += av[i]; });
+    ex.once(KRILU_FN() {
+      wrong() += total() != all;
+      ++round();
+      stop() = round() == rounds;
+    });
+  });
+  return {out(ex, a), out(ex, c), out(ex, state)[2]};
 }
 
 std::vector<int> covered(const Cuda& ex, std::size_t n) {
@@ -266,6 +302,22 @@ TEST(CudaSpace, LoopsAndBranchesNestWithoutTheHost) {
   EXPECT_EQ(state[1], 111);
   EXPECT_EQ(state[5], 3 * 111);
   EXPECT_EQ(collatz(ex, 1)[1], 0);  // a flag that is set from the start: the body does not run
+}
+
+// Launches of a recorded loop begin while those before them end: on a few rows, where all of them fit at once, and on
+// many, where their thread blocks take turns.
+TEST(CudaSpace, LaunchesThatOverlapSeeWhatTheFormerWrote) {
+  KRILU_REQUIRE_GPU();
+  const Cuda ex;
+  for (std::size_t n : {300u, 40000u, 3000000u}) {
+    const int rounds = n > 1000000 ? 100 : 1000;
+    const Chased got = chase(ex, n, rounds);
+    EXPECT_EQ(got.wrong, 0) << n;
+    std::vector<double> a(n);
+    for (std::size_t i = 0; i < n; ++i) a[i] = double(i % 5) + rounds;
+    EXPECT_EQ(got.a, a) << n;
+    EXPECT_EQ(got.c, std::vector<double>(a.rbegin(), a.rend())) << n;
+  }
 }
 
 TEST(CudaSpace, ARecordingIsMadeOnceAndLaunchedAgain) {

@@ -257,9 +257,9 @@ std::vector<double> combinations(int threads, const ColumnsOf& c) {
   space.combine_columns(
       c.n, V, c.most, counts.scalar(), std::array{a.view()}, KRILU_FN(Index i, Sums<double, 1> Va) { xs[i] += Va[0]; });
   space.combine_columns(
-      c.n, V, c.most, counts.scalar(), std::array{a.view(), b.view()},
-      KRILU_FN(Index i, Sums<double, 2> Vab) {
-        ys[i] *= Vab[1];
+      c.n, V, c.most, counts.scalar(), std::array{a.view(), b.view()}, std::array{ys},
+      KRILU_FN(Index i, Sums<double, 2> Vab, Sums<double, 1> own) {
+        ys[i] = own[0] * Vab[1];
         return ys[i] * ys[i] + 0 * Vab[0];
       },
       KRILU_FN(exec::Lanes lanes, double sum) {
