@@ -10,6 +10,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -275,9 +277,9 @@ class Su2Reader {
     if (tag_.empty()) fail(line.p, "MARKER_ELEMS stands without a MARKER_TAG before it");
     if (tag_ == "unmarked" || (dimensions_ == 2 && (tag_ == "back" || tag_ == "front")))
       fail(line.p, fmt::format("the marker {} has the name of a patch that is added: rename it", quoted(tag_)));
-    const auto known = std::find(e_.patches.begin(), e_.patches.end(), tag_);
-    const auto patch = Index(known - e_.patches.begin());
-    if (known == e_.patches.end()) e_.patches.emplace_back(tag_);
+    const auto [known, is_new] = patch_of_.try_emplace(tag_, Index(e_.patches.size()));
+    const Index patch = known->second;
+    if (is_new) e_.patches.emplace_back(tag_);
     tag_ = {};
     ++zone_.marks;
     const std::int64_t n = count(line, k);
@@ -337,8 +339,9 @@ class Su2Reader {
   int dimensions_ = 0;  // 0: not said yet
   std::int64_t declared_zones_ = 0, zones_ = 0;
   Zone zone_;
-  std::string_view tag_;              // of a marker whose faces have not come yet
-  const char* section_at_ = nullptr;  // the first line of the section that was read last
+  std::string_view tag_;                                  // of a marker whose faces have not come yet
+  std::unordered_map<std::string_view, Index> patch_of_;  // of each marker's name, which stands in the text
+  const char* section_at_ = nullptr;                      // the first line of the section that was read last
   std::vector<Section> cell_sections_, mark_sections_;
   mesh::Elements e_;
 };
