@@ -122,9 +122,9 @@ __global__ void close_columns_kernel(Scalar<Index> count, Index extra, std::arra
 }
 
 /// g(i, s, x_i) for the rows of this block, s[l] = sum_k y[l][k] V[k][i]. A thread combines rows that follow one
-/// another, and then passes sums on, so that the threads of a warp write rows that do; x of some of them is asked
-/// for before g, which may write x, has any. From the last row to the first: what the dot products read last is in the
-/// second-level cache still.
+/// another, and then passes sums on, so that the threads of a warp write rows that do. g may write x of its own row
+/// alone: that of some rows after it was read before. From the last row to the first: what the dot products read last
+/// is in the second-level cache still.
 template <class B, class T, std::size_t N, std::size_t X, class G>
 __device__ __forceinline__ void combine(std::size_t n, Columns<B> V, Index columns, const std::array<View<T>, N>& y,
                                         const std::array<View<T>, X>& x, G g) {

@@ -127,7 +127,9 @@ Cuda::Cuda(int number, int host_threads) : device_(std::make_shared<Device>()) {
   d.name = properties.name;
   d.total_memory = properties.totalGlobalMem;
   d.shared_memory = properties.sharedMemPerBlockOptin;
-  d.overlaps_launches = properties.major >= 9;
+  cudaFuncAttributes code;  // what was compiled for less neither waits nor lets others begin
+  require_cuda(cudaFuncGetAttributes(&code, cuda::set_condition), "asking what krilu was compiled for");
+  d.overlaps_launches = properties.major >= 9 && code.ptxVersion >= 90;
   require_cuda(cudaDeviceGetAttribute(&d.multiprocessors, cudaDevAttrMultiProcessorCount, number), "asking the GPU");
   require_cuda(cudaStreamCreateWithFlags(&d.stream, cudaStreamNonBlocking), "making a stream");
   require_cuda(cudaHostAlloc(&d.small, small_bytes, cudaHostAllocDefault), "allocating pinned memory");

@@ -161,17 +161,17 @@ class Cuda {
   bool recording() const { return device_->depth > 0; }
 
   // --- kernels --------------------------------------------------------------------------------------------------
-  /// Launches a kernel that takes its Turn first (overlap.cuh): it overlaps the launch before it where all of its
-  /// thread blocks find room beside those of that one. Not in a team: its kernels wait for other ranks, and what waited
-  /// for them would take the room of ranks that share the GPU.
+  /// Launches a kernel that takes its Turn first (overlap.cuh). It overlaps the launch before it where it has few
+  /// thread blocks: loops over short vectors, and passes over many columns, which have as many as run at once. Not
+  /// where this is a member of a team: its kernels wait for other ranks, and what waited for them would take the room
+  /// of ranks that share the GPU.
   template <class... Parameters, class... Arguments>
   void launch(void (*kernel)(Turn, Parameters...), Grid grid, Arguments&&... arguments) const {
     const bool overlaps =
         device_->overlaps_launches && !team_ && grid.blocks <= unsigned(few_blocks * multiprocessors());
     launch(overlaps, kernel, grid, Turn{overlaps}, std::forward<Arguments>(arguments)...);
   }
-  /// Launches a kernel that keeps to overlap.cuh by itself. overlaps: all that it asks for before it waits was there
-  /// when the launch before it began.
+  /// Launches a kernel that keeps to overlap.cuh by itself.
   template <class... Parameters, class... Arguments>
   void launch(bool overlaps, void (*kernel)(Parameters...), Grid grid, Arguments&&... arguments) const {
     require_cuda(launch_kernel(stream(), overlaps && device_->overlaps_launches, kernel, grid,
@@ -353,7 +353,7 @@ class Cuda {
   void drop_graphs() const;
   [[noreturn]] static void throw_too_many_columns();
 
-  static constexpr int few_blocks = 4;  // on a multiprocessor: half of what it holds
+  static constexpr int few_blocks = 4;  // on a multiprocessor
   Grid grid(std::size_t n) const { return {blocks_of(n), cuda::block_threads}; }
   static unsigned blocks_of(std::size_t n) {
     return unsigned(std::min<std::size_t>((n + cuda::block_threads - 1) / cuda::block_threads, 1u << 30));

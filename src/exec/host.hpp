@@ -174,8 +174,8 @@ class Host {
       for (Index i = begin; i < end; ++i) f(i, combined<T, N>(sum, i - begin));
     });
   }
-  /// The same, and close(lanes, sum over i of what f returns). f(i, s, x_i) where vectors x are given: what f writes
-  /// may be theirs, so that a GPU would ask for row after row if f read them itself.
+  /// The same, and close(lanes, sum over i of what f returns). f(i, s, x_i) where vectors x are given, of which f
+  /// may write row i: if f read them itself a GPU would ask for row after row, since what f writes may be theirs.
   template <class B, class T, std::size_t N, std::size_t R, class F, class Close>
   void combine_columns(std::size_t n, Columns<B> V, [[maybe_unused]] Index most, Scalar<Index> count,
                        std::array<View<T>, N> y, std::array<View<T>, R> x, F f, Close close) const {

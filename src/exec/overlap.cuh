@@ -3,13 +3,16 @@
 // start as places fall free, ask for what no launch before it writes, and wait only then for what those wrote. So the
 // cost of a launch, and the memory's first answers, pass while the last blocks of the launch before are at work. It has
 // its price: to wait, and to let the next one begin, takes each thread block some time, so that blocks of 64 threads
-// are too many, and passes over long vectors are faster without. Source: CUDA programming guide, programmatic dependent
-// launch, of compute capability 9.0 on.
+// are too many, and loops that have a short-lived block for every few rows are faster without.
+//
+// A launch that overlaps may begin before all others of a chain have: what a kernel asks for before it waits must have
+// been there when the last launch began that did not overlap. And some thread of each launch has to wait, or to have
+// waited for it says nothing of those before it. Source: CUDA programming guide, programmatic dependent launch, of
+// compute capability 9.0 on.
 #pragma once
 
 #include <cuda_runtime.h>
 
-#include <cstddef>
 #include <utility>
 
 namespace krilu::exec {
@@ -22,8 +25,8 @@ __device__ __forceinline__ void let_next_begin() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-/// Returns once the launches before this one have ended, and what they wrote can be read. No load by __ldg or through a
-/// restricted pointer stands behind it, since a compiler may move it to the front.
+/// Returns once the launches before this one have ended, and what they wrote can be read: not by __ldg nor through a
+/// restricted pointer, since a compiler may move such a load to the front.
 __device__ __forceinline__ void await_former() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");

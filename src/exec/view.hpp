@@ -44,7 +44,7 @@ template <class T, std::size_t R>
 using RowOf = Sums<T, R == 0 ? 1 : int(R)>;
 template <class T, std::size_t R>
 KRILU_INLINE RowOf<T, R> row_of(const std::array<View<T>, R>& x, Index i) {
-  RowOf<T, R> row;
+  RowOf<T, R> row{};
   for (int l = 0; l < int(R); ++l) row[l] = x[std::size_t(l)][i];
   return row;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "exec/overlap.cuh"
 #include "exec/warp.cuh"
 #include "precond/factors.cuh"
 

@@ -6,6 +6,7 @@
 // and each launch asks for its shapes, entries and diagonals while the one before it ends (exec/overlap.cuh).
 #pragma once
 
+#include "exec/overlap.cuh"
 #include "exec/warp.cuh"
 #include "triangular/recurrence.cuh"
 
@@ -43,7 +44,8 @@ __device__ __forceinline__ typename R::Value solve_inner(int most, const R& r, c
 }
 
 /// One slice; x of the lane's row, whatever where it has none. own: the lane's step. B: entries asked for before any is
-/// used; N: the most entries of a row within its slice. ask_b() once the slice's first entries are on their way.
+/// used; N: the most entries of a row within its slice. ask_b() once the slice's first entries are on their way; x is
+/// there when it returns.
 template <int B, int N, class R, class AskB>
 __device__ __forceinline__ typename R::Value solve_block(const R& r, const sparse::Slice& s, sparse::Lane l, int own,
                                                          const AskB& ask_b, typename R::Value d, int me) {

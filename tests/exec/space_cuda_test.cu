@@ -304,12 +304,12 @@ TEST(CudaSpace, LoopsAndBranchesNestWithoutTheHost) {
   EXPECT_EQ(collatz(ex, 1)[1], 0);  // a flag that is set from the start: the body does not run
 }
 
-// Launches of a recorded loop begin while those before them end: on a few rows, where all of them fit at once, and on
-// many, where their thread blocks take turns.
+// Launches of a recorded loop begin while those before them end, up to 4 thread blocks a multiprocessor; of longer
+// loops the single steps between them do.
 TEST(CudaSpace, LaunchesThatOverlapSeeWhatTheFormerWrote) {
   KRILU_REQUIRE_GPU();
   const Cuda ex;
-  for (std::size_t n : {300u, 40000u, 3000000u}) {
+  for (std::size_t n : {300u, 40000u, 130000u, 140000u, 3000000u}) {
     const int rounds = n > 1000000 ? 100 : 1000;
     const Chased got = chase(ex, n, rounds);
     EXPECT_EQ(got.wrong, 0) << n;
