@@ -127,8 +127,8 @@ Cuda::Cuda(int number, int host_threads) : device_(std::make_shared<Device>()) {
   d.name = properties.name;
   d.total_memory = properties.totalGlobalMem;
   d.shared_memory = properties.sharedMemPerBlockOptin;
-  cudaFuncAttributes code;  // what was compiled for less neither waits nor lets others begin
-  require_cuda(cudaFuncGetAttributes(&code, cuda::set_condition), "asking what krilu was compiled for");
+  cudaFuncAttributes code = {};  // what was compiled for less neither waits nor lets others begin
+  if (cudaFuncGetAttributes(&code, cuda::set_condition) != cudaSuccess) cudaGetLastError();  // a launch will say why
   d.overlaps_launches = properties.major >= 9 && code.ptxVersion >= 90;
   require_cuda(cudaDeviceGetAttribute(&d.multiprocessors, cudaDevAttrMultiProcessorCount, number), "asking the GPU");
   require_cuda(cudaStreamCreateWithFlags(&d.stream, cudaStreamNonBlocking), "making a stream");
