@@ -89,16 +89,22 @@ __global__ void __launch_bounds__(block_threads, ColumnsTuning::dotting_blocks)
   if (!arrive(sum, partial, arrived + group, shares, share_of_rows)) return;
   sum_partials(sum, partial, shares);
   if (post && threadIdx.x < 32) share(post, int(group), sum);
-  if (threadIdx.x == 0) {
-    arrived[group] = 0;
+  __shared__ T total[C * N];
+  if (threadIdx.x == 0)
 #pragma unroll
-    for (int c = 0; c < C; ++c) {
-      if (c >= own) break;
+    for (int k = 0; k < C * int(N); ++k) total[k] = sum[k];
+  if (threadIdx.x < 32) {  // a thread a column: what close() asks for comes at once
+    __syncwarp();
+    if (const int c = int(threadIdx.x); c < own) {
       Sums<T, int(N)> dots;
 #pragma unroll
-      for (std::size_t l = 0; l < N; ++l) dots[int(l)] = sum[c * N + l];
+      for (std::size_t l = 0; l < N; ++l) dots[int(l)] = total[std::size_t(c) * N + l];
       leave ? leave_sums(leave + 2 * (first + c), dots) : close(first + c, dots);
     }
+    __syncwarp();
+  }
+  if (threadIdx.x == 0) {
+    arrived[group] = 0;
     // The last group of all.
     __threadfence();
     last = groups == 1 || atomicAdd(arrived + most_groups, 1u) == groups - 1;

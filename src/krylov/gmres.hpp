@@ -80,15 +80,14 @@ class Gmres final : public Method<Space, T> {
 
     // Steps of all lanes together.
 
-    /// The rotations of columns begin .. end-1, of one basis, on v, whose entry place[begin] comes first.
-    KRILU_INLINE void rotate(exec::Lanes lanes, Index begin, Index end, T* v) const {
-      if (begin >= end) return;
-      T* const at = v + place[begin] - begin;
-      T carried = at[begin];
+    /// The rotations of columns begin .. end-1, of one basis, on the entries of a vector from place[begin] on, which is
+    /// where `in` points to; to `out`, which may be `in`. The answer is the entry behind them, which is not written.
+    KRILU_INLINE T rotate(exec::Lanes lanes, Index begin, Index end, const T* in, T* out) const {
+      T carried = in[0];
       for (Index k = begin; k < end; k += lanes.count) {
         const Index mine = k + lanes.lane();
         const bool have = mine < end;
-        const T c = have ? cosine[mine] : T(1), s = have ? sine[mine] : T(0), lower = have ? at[mine + 1] : T(0);
+        const T c = have ? cosine[mine] : T(1), s = have ? sine[mine] : T(0), lower = have ? in[mine - begin + 1] : T(0);
         T rotated = 0;
         for (int q = 0; q < lanes.count && k + q < end; ++q) {
           const T cq = lanes.of(c, q), sq = lanes.of(s, q), below = lanes.of(lower, q);
@@ -96,37 +95,37 @@ class Gmres final : public Method<Space, T> {
           carried = cq * below - sq * carried;
         }
         lanes.meet();  // each has read what the next one writes
-        if (have) at[mine] = rotated;
+        if (have) out[mine - begin] = rotated;
       }
-      if (lanes.first()) at[end] = carried;
-      lanes.meet();
+      return carried;
     }
-    /// Column k of H from h; |g| of the row below its diagonal is the norm of the residual.
-    KRILU_INLINE void rotate_column(exec::Lanes lanes, Index k) const {
-      const Index p = place[k];
+    /// Column k of H, its diagonal in row p: h, and `below` under it. What row p of g was before; what row p + 1 is
+    /// then, whose size is the norm of the residual. All is asked for at once, and little of it twice: to wait for the
+    /// memory is what takes time here.
+    KRILU_INLINE T rotate_column(exec::Lanes lanes, Index k, Index p, T below, T g_p) const {
+      const Index begin = first(), start = p - (k - begin);
       T* const column = H.data + k * (m + 1);
       T size = 0;
-      for (Index i = lanes.lane(); i < p + 2; i += lanes.count) {
-        column[i] = h[i];
-        size += h[i] * h[i];
+      for (Index i = lanes.lane(); i <= p; i += lanes.count) {
+        const T hi = h[i];
+        size += hi * hi;
+        if (i < start) column[i] = hi;
       }
-      size = lanes.sum(size);
-      lanes.meet();
-      rotate(lanes, first(), k, column);
-      const T upper = column[p], lower = column[p + 1];
-      T length = std::sqrt(upper * upper + lower * lower);
+      size = lanes.sum(size) + below * below;
+      const T upper = rotate(lanes, begin, k, h.data + start, column + start);
+      T length = std::sqrt(upper * upper + below * below);
       // Nothing new in this column, as of a singular matrix: it lowers no residual and takes no part in x.
-      if (h[p + 1] == T(0) && !(length > std::sqrt(size) * 8 * std::numeric_limits<T>::epsilon())) length = 0;
-      lanes.meet();
+      if (below == T(0) && !(length > std::sqrt(size) * 8 * std::numeric_limits<T>::epsilon())) length = 0;
+      const T c = length > T(0) ? upper / length : T(0), s = length > T(0) ? below / length : T(1), next = -s * g_p;
       if (lanes.first()) {
-        cosine[k] = length > T(0) ? upper / length : T(0);
-        sine[k] = length > T(0) ? lower / length : T(1);
+        cosine[k] = c;
+        sine[k] = s;
         column[p] = length;
-        g[p] = g_before();
-        g[p + 1] = 0;
+        g[p] = c * g_p;
+        g[p + 1] = next;
       }
       lanes.meet();
-      rotate(lanes, k, k + 1, g.data);
+      return next;
     }
     /// u = V a + nu v: what h, or g, was told of beta u is set right. Nothing is left of u where it was rounding only;
     /// the answer is whether it is so.
@@ -142,15 +141,15 @@ class Gmres final : public Method<Space, T> {
       }
       const T rest = uu - lanes.sum(inside);
       const bool none = !(rest > 100 * std::numeric_limits<T>::epsilon() * uu);
-      const T length = none ? T(1) : std::sqrt(rest);
+      const T length = none ? T(1) : std::sqrt(rest), last = none ? T(0) : size * length;
       if (lanes.first()) {
         exhausted() = none;
         nu() = length;
         per_nu() = 1 / length;
-        told[K] = none ? T(0) : size * length;
+        told[K] = last;
       }
       lanes.meet();
-      if (!of_r) rotate_column(lanes, newest - 1);
+      if (!of_r) rotate_column(lanes, newest - 1, K - 1, last, g_before());
       return none;
     }
     /// H y = g.
@@ -183,7 +182,12 @@ class Gmres final : public Method<Space, T> {
           b[i] = sum;
         }
         lanes.meet();
-        rotate(lanes, begin, end < first() ? end : first(), b.data);
+        if (const Index taken_up = end < first() ? end : first(); begin < taken_up) {
+          T* const at = b.data + place[begin];
+          const T last = rotate(lanes, begin, taken_up, at, at);
+          if (lanes.first()) at[taken_up - begin] = last;
+          lanes.meet();
+        }
       }
     }
   };
@@ -220,22 +224,24 @@ class Gmres final : public Method<Space, T> {
           s.b[k] = s.apart[k] ? T(0) : dots[1] * inverse;
         }, KRILU_FN(exec::Lanes lanes) {
           const Index K = s.columns();
-          const T uw = s.b[K];
-          if (s.settle(lanes, s.a[K])) {
-            s.cycle_done() = 1;
-            return;
-          }
+          const T uu = s.a[K], uw = s.b[K];
           T ab = 0, bb = 0;
           T* const row_of_S = s.S.data + s.j() * (s.m + 1);
           for (Index k = lanes.lane(); k < K; k += lanes.count) {
             ab += s.a[k] * s.b[k];
             bb += s.b[k] * s.b[k];
-            s.h[k] = s.b[k];
             row_of_S[k] = s.a[k];
           }
-          const T nu = s.nu(), own = (uw - lanes.sum(ab)) / nu;
+          ab = lanes.sum(ab);
+          bb = lanes.sum(bb);
+          if (s.settle(lanes, uu)) {
+            s.cycle_done() = 1;
+            return;
+          }
+          for (Index k = lanes.lane(); k < K; k += lanes.count) s.h[k] = s.b[k];
+          const T nu = s.nu(), own = (uw - ab) / nu;
           // The next u is kept near the size of a unit vector.
-          const T before = lanes.sum(bb) + own * own;
+          const T before = bb + own * own;
           const T size = before > T(0) ? std::sqrt(before) : T(1);
           if (lanes.first()) {
             s.h[K] = s.own() = own;
@@ -267,17 +273,13 @@ class Gmres final : public Method<Space, T> {
           const T ww = s.beta() * s.beta() * uu;
           const T before = ww + s.before();
           const bool none = !(ww > before * std::numeric_limits<T>::epsilon() * std::numeric_limits<T>::epsilon());
-          lanes.meet();
-          if (lanes.first()) {
-            s.exhausted() = none;
-            s.h[K + 1] = none ? T(0) : std::sqrt(ww);
-            s.place[k] = K;
-            s.g_before() = s.g[K];
-          }
-          lanes.meet();
-          s.rotate_column(lanes, k);
+          const T below = none ? T(0) : std::sqrt(ww), g_before = s.g[K];
+          const T next = s.rotate_column(lanes, k, K, below, g_before);
           if (!lanes.first()) return;
-          const T norm = s.g[K + 1] < 0 ? -s.g[K + 1] : s.g[K + 1];
+          s.exhausted() = none;
+          s.place[k] = K;
+          s.g_before() = g_before;
+          const T norm = next < 0 ? -next : next;
           s.claimed() = norm;
           s.j() = k + 1;
           s.columns() = K + 1;
