@@ -16,8 +16,11 @@ namespace krilu {
 namespace {
 
 /// On a GPU sweeps can cost so much beside products that they do not pay, few as the iterations become. How many DILU
-/// saves is not known beforehand: two thirds to seven tenths, on the systems tried.
-constexpr double worth = 3.0;         // times that an iteration may take as long as Jacobi's
+/// saves is not known beforehand: from three fifths to three quarters, on the meshes tried.
+constexpr double worth = 2.9;  // times that an iteration may take as long as Jacobi's
+/// In each row the diagonal over the sum of the others from which Jacobi needs few iterations: its error falls by as
+/// much each time [Varga 1962]. A transport equation with time steps or relaxation is so, a pressure equation is not.
+constexpr double dominant = 1.05;
 constexpr Index few_launches = 6;     // of an application: a lattice's, where sweeps cost little more than products
 constexpr double bytes_a_ms = 3.5e9;  // that an H200 moves, as the other times here are one's
 
@@ -28,7 +31,7 @@ bool is_16_bits(Format f) { return f == Format::fp16 || f == Format::bf16; }
 /// Milliseconds of what BiCGStab does with its vectors for each product: half of an iteration.
 double vectors_of(Index rows) {
   constexpr double words = 19;  // that an iteration moves a row
-  return words / 2 * sizeof(double) * rows / bytes_a_ms + 0.01;
+  return words / 2 * sizeof(double) * rows / bytes_a_ms + 0.006;
 }
 
 }  // namespace
@@ -53,17 +56,28 @@ void Solver::Body::choose_device() {
     engine = d == "emulated" ? solver::make_emulated_engine(options, team) : solver::make_host_engine(options, team);
 }
 
-/// Known without building anything: on no lattice, blocks have some five colours more than rows have neighbours (six in
-/// the plane), and a colour's launch takes 4 to 6 us (0.1 to 0.5 million rows of real meshes on an H200; what is larger
-/// is timed). Building blocks takes as long as tens of iterations.
-bool Solver::Body::sweeps_cannot_pay(Offset nonzeros) const {
+/// Known without building anything (what is larger is timed): on no lattice, blocks have some five colours more than
+/// rows have neighbours (six in the plane), and a colour's launch takes so long beside its bytes (0.07 to 0.5 million
+/// rows of real meshes on an H200). Building blocks takes as long as tens of iterations. Empty where they may pay.
+std::string Solver::Body::why_sweeps_cannot_pay(const sparse::DiagonalFacts& diagonal, Offset nonzeros) const {
   constexpr Index largest = 600000;
-  if (rows > largest || nonzeros < 4.0 * rows) return false;
-  const double neighbours = double(nonzeros) / rows - 1, colours = neighbours < 4.5 ? 6 : neighbours + 5;
-  const double launch = 0.0043 + 2.4e-9 * rows, launches = 2 * colours - 1;  // ms
-  const double product = (12.0 * nonzeros + 24.0 * rows) / bytes_a_ms + 0.002;
-  const double others = product + vectors_of(rows);
-  return launch * launches > (worth - 1) * others && !engine->on_lattice();
+  if (rows > largest || nonzeros < 4.0 * rows) return {};
+  const double neighbours = double(nonzeros) / rows - 1;
+  const bool plane = neighbours < 4.5;
+  const double launches = 2 * (plane ? 6 : neighbours + 5) - 1, launch = plane ? 0.0015 : 0.0021;  // ms
+  const double bytes = 12.0 * nonzeros + 24.0 * rows, product = bytes / bytes_a_ms + 0.002;
+  const double sweeps = launch * launches + bytes / bytes_a_ms;
+  std::string why;
+  if (diagonal.least_dominance >= dominant)
+    why = fmt::format(
+        "a small system, which is no lattice, and the diagonal outweighs each row by {:.2f} and more: few "
+        "iterations are left to save",
+        diagonal.least_dominance);
+  else if (sweeps > (worth - 1) * (product + vectors_of(rows)))
+    why =
+        "in so small a system, which is no lattice, the launches of sweeps on a GPU take longer than the iterations "
+        "they save";
+  return why.empty() || engine->on_lattice() ? std::string() : why;
 }
 
 /// After factor: not yet known, and worth the time.
@@ -156,11 +170,12 @@ void Solver::Body::choose(const solver::Facts& facts, Offset nonzeros) {
                         diagonal.missing + diagonal.zero, first_bad));
       notes.push_back(
           fmt::format("precond auto: no preconditioner, since the diagonal has zeros (first in {})", first_bad));
-    } else if (may_weigh() && options.triangular == "auto" && plan.precision.arithmetic == Format::fp64 &&
-               facts.symmetry.pattern && sweeps_cannot_pay(nonzeros)) {
-      chose("preconditioner", plan.precond, "jacobi",
-            "in so small a system, which is no lattice, the launches of sweeps on a GPU take longer than the "
-            "iterations they save");
+    } else if (const std::string why = may_weigh() && options.triangular == "auto" &&
+                                               plan.precision.arithmetic == Format::fp64 && facts.symmetry.pattern
+                                           ? why_sweeps_cannot_pay(diagonal, nonzeros)
+                                           : std::string();
+               !why.empty()) {
+      chose("preconditioner", plan.precond, "jacobi", why);
     } else if (plan.method == "cg") {
       chose("preconditioner", plan.precond, "dic", "the symmetric partner of dilu");
     } else {

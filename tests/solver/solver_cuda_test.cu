@@ -414,6 +414,20 @@ TEST(GpuSolver, AutoKnowsWhereSweepsCannotPay) {
   EXPECT_EQ(answer(numbered_anyhow, b, o, "cuda").r.precond, "dilu");
 }
 
+TEST(GpuSolver, AutoTakesJacobiWhereDiagonalsOutweighTheirRows) {
+  KRILU_REQUIRE_GPU();
+  const CsrMatrix lattice = generate("gen:convdiff2d:400x400");
+  CsrMatrix a = permuted(lattice, shuffled_order(lattice.rows, 817));
+  const std::vector<double> b = random_values(std::size_t(a.rows), 818);
+  EXPECT_EQ(answer(a, b, {}, "cuda").r.precond, "dilu");
+  for (Index i = 0; i < a.rows; ++i)
+    for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k)
+      if (a.columns[std::size_t(k)] == i) a.values[std::size_t(k)] *= 1.2;
+  const Answer s = answer(a, b, {}, "cuda");
+  EXPECT_EQ(s.r.precond, "jacobi");
+  EXPECT_EQ(s.r.status, Status::converged);
+}
+
 // --- other threads -------------------------------------------------------------------------------------------------
 
 TEST(GpuSolver, IsInterruptedByAnotherThread) {
