@@ -46,7 +46,6 @@ __global__ void __launch_bounds__(block_threads, ColumnsTuning::dotting_blocks)
                        std::array<View<T>, N> x, Close close, Finish finish, void* work, unsigned* arrived,
                        unsigned most_groups, const Post* post, double* leave) {
   constexpr int C = ColumnsTuning::dotted, R = rows_of<B>;
-  __shared__ bool last;
   turn.take();
   const Index columns = count() + extra;
   const unsigned groups = max(groups_of(columns), 1u), group = blockIdx.x % groups, share_of_rows = blockIdx.x / groups;
@@ -84,36 +83,29 @@ __global__ void __launch_bounds__(block_threads, ColumnsTuning::dotting_blocks)
         for (std::size_t l = 0; l < N; ++l) sum[c * N + l] += T(column[c][i]) * x[l][Index(i)];
     }
   }
-  block_sum(sum);
-  T* const partial = static_cast<T*>(work) + std::size_t(group) * (C * N) * shares;
-  if (!arrive(sum, partial, arrived + group, shares, share_of_rows)) return;
-  sum_partials(sum, partial, shares);
-  if (post && threadIdx.x < 32) share(post, int(group), sum);
-  __shared__ T total[C * N];
-  if (threadIdx.x == 0)
-#pragma unroll
-    for (int k = 0; k < C * int(N); ++k) total[k] = sum[k];
-  if (threadIdx.x < 32) {  // a thread a column: what close() asks for comes at once
+  constexpr int sums = C * int(N);
+  static_assert(sums <= 32, "a warp closes them");
+  T mine = block_sums(sum);
+  T* const partial = static_cast<T*>(work) + std::size_t(group) * sums * shares;
+  if (threadIdx.x < sums) partial[sums * share_of_rows + threadIdx.x] = mine;
+  if (!arrive(arrived + group, shares)) return;
+  mine = sum_many_partials<sums>(partial, shares);
+  if (threadIdx.x < 32) {
+    if (post) share_many<sums>(post, int(group), mine);
+    __shared__ T total[C][N];
+    if (threadIdx.x < sums) total[threadIdx.x / N][threadIdx.x % N] = mine;
     __syncwarp();
-    if (const int c = int(threadIdx.x); c < own) {
+    if (const int c = int(threadIdx.x); c < own) {  // a thread a column: what close() asks for comes at once
       Sums<T, int(N)> dots;
 #pragma unroll
-      for (std::size_t l = 0; l < N; ++l) dots[int(l)] = total[std::size_t(c) * N + l];
+      for (std::size_t l = 0; l < N; ++l) dots[int(l)] = total[c][l];
       leave ? leave_sums(leave + 2 * (first + c), dots) : close(first + c, dots);
     }
     __syncwarp();
   }
-  if (threadIdx.x == 0) {
-    arrived[group] = 0;
-    // The last group of all.
-    __threadfence();
-    last = groups == 1 || atomicAdd(arrived + most_groups, 1u) == groups - 1;
-    if (last && groups > 1) {
-      arrived[most_groups] = 0;
-      __threadfence();
-    }
-  }
-  __syncthreads();
+  if (threadIdx.x == 0) arrived[group] = 0;
+  const bool last = groups == 1 || arrive(arrived + most_groups, groups);  // the last group of all
+  if (last && groups > 1 && threadIdx.x == 0) arrived[most_groups] = 0;
   if (last && !leave && threadIdx.x < 32) finish(Lanes{});
 }
 

@@ -19,6 +19,12 @@ struct Lanes {
   static __device__ T of(T value, int from) {
     return __shfl_sync(0xffffffffu, value, from);
   }
+  /// What the lane `back` before this one has; the first lanes, which have none, keep `none`.
+  template <class T>
+  static __device__ T before(T value, int back, T none) {
+    const T given = __shfl_up_sync(0xffffffffu, value, unsigned(back));
+    return lane() < back ? none : given;
+  }
   /// The sum over all lanes, the same in each.
   template <class T>
   static __device__ T sum(T value) {
@@ -33,6 +39,10 @@ struct Lanes {
   template <class T>
   static KRILU_INLINE T of(T value, int) {
     return value;
+  }
+  template <class T>
+  static KRILU_INLINE T before(T, int, T none) {
+    return none;
   }
   template <class T>
   static KRILU_INLINE T sum(T value) {

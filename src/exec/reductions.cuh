@@ -40,18 +40,17 @@ __device__ void block_sum(T (&sum)[N]) {
   }
 }
 
-/// Leaves the block's sums in partial[N * block]; true in all threads of the block that arrives last, once all are
-/// seen.
-template <class T, int N>
-__device__ bool arrive(T (&sum)[N], T* partial, unsigned* arrived, unsigned blocks, unsigned block) {
+/// Counts the block that has come; true in all threads of the one that comes last, which see what the first warp of
+/// each wrote before it came.
+__device__ __forceinline__ bool arrive(unsigned* arrived, unsigned blocks) {
   __shared__ bool last;
+  if (threadIdx.x < 32) __syncwarp();
   if (threadIdx.x == 0) {
-    for (int k = 0; k < N; ++k) partial[N * block + k] = sum[k];
-    __threadfence();
-    last = atomicAdd(arrived, 1u) == blocks - 1;
+    unsigned before;
+    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(arrived) : "memory");
+    last = before == blocks - 1;
   }
   __syncthreads();
-  if (last) __threadfence();
   return last;
 }
 
@@ -61,8 +60,53 @@ __device__ void sum_partials(T (&sum)[N], const T* partial, unsigned blocks) {
   for (int k = 0; k < N; ++k) sum[k] = 0;
   for (unsigned b = threadIdx.x; b < blocks; b += block_threads)
     for (int k = 0; k < N; ++k) sum[k] += static_cast<const volatile T*>(partial)[N * b + k];
-  __syncthreads();  // block_sum's shared memory is used again
-  block_sum(sum);
+  block_sum(sum);  // whose shared memory nobody reads any more: all came together since
+}
+
+// Many sums side by side, N of them, a power of two: sum k in thread k.
+
+/// Adds what the lanes of the block's warps have, 32 / N side by side of each sum.
+template <int N, class T>
+__device__ T add_lanes(T value) {
+  constexpr int lanes = 32 / N, warps = block_threads / 32;
+  __shared__ T of_warp[N][warps + 1];
+#pragma unroll
+  for (int distance = lanes / 2; distance > 0; distance /= 2) value += __shfl_xor_sync(0xffffffffu, value, distance);
+  const unsigned lane = threadIdx.x % 32;
+  if (lane % lanes == 0) of_warp[lane / lanes][threadIdx.x / 32] = value;
+  __syncthreads();
+  T sum = 0;
+  if (threadIdx.x < N)
+#pragma unroll
+    for (int w = 0; w < warps; ++w) sum += of_warp[threadIdx.x][w];
+  return sum;
+}
+/// Adds the values of the block's threads. Each time a lane gives half of the sums that it still has to another, and is
+/// given that one's other half: N - 1 exchanges, where N trees would take 5 N.
+template <class T, int N>
+__device__ T block_sums(T (&value)[N]) {
+  static_assert(N <= 32 && (N & (N - 1)) == 0);
+#pragma unroll
+  for (int kept = N / 2, distance = 16; kept > 0; kept /= 2, distance /= 2) {
+    const bool upper = threadIdx.x & unsigned(distance);
+#pragma unroll
+    for (int k = 0; k < kept; ++k) {
+      const T given = upper ? value[k] : value[k + kept];
+      value[k] = (upper ? value[k + kept] : value[k]) + __shfl_xor_sync(0xffffffffu, given, distance);
+    }
+  }
+  return add_lanes<N>(value[0]);
+}
+/// In the last block: the sums of all partials, of which block b left sum k in partial[N * b + k].
+template <int N, class T>
+__device__ T sum_many_partials(const T* partial, unsigned blocks) {
+  constexpr unsigned lanes = 32 / N;
+  const unsigned lane = threadIdx.x % 32, k = lane / lanes;
+  T sum = 0;
+#pragma unroll 4
+  for (unsigned b = threadIdx.x / 32 * lanes + lane % lanes; b < blocks; b += block_threads / 32 * lanes)
+    sum += static_cast<const volatile T*>(partial)[N * b + k];
+  return add_lanes<N>(sum);
 }
 
 /// Where kernels do not add up over ranks themselves, instead of the closing step: as doubles.
@@ -88,7 +132,9 @@ __device__ void close_sum(T (&sum)[N], const Close& close, void* work, unsigned*
   static_assert(N * sizeof(T) <= most_sum_bytes);
   T* const partial = static_cast<T*>(work);
   block_sum(sum);
-  if (!arrive(sum, partial, arrived, gridDim.x, blockIdx.x)) return;
+  if (threadIdx.x == 0)
+    for (int k = 0; k < N; ++k) partial[N * blockIdx.x + k] = sum[k];
+  if (!arrive(arrived, gridDim.x)) return;
   sum_partials(sum, partial, gridDim.x);
   if (post && threadIdx.x < 32) share(post, 0, sum);
   if (threadIdx.x >= 32) return;

@@ -139,6 +139,17 @@ __device__ __forceinline__ void share(const Post* there, int channel, T (&sum)[N
   for (int k = 0; k < N; ++k) sum[k] = T(sums[k]);
 }
 
+/// The same of what thread k holds, k < N.
+template <int N, class T>
+__device__ __forceinline__ void share_many(const Post* there, int channel, T& sum) {
+  static_assert(N < most_values);
+  __shared__ double sums[N + 1];
+  if (threadIdx.x < N) sums[threadIdx.x] = double(sum);
+  __syncwarp();
+  sum_over_ranks(there, channel, N, sums);
+  if (threadIdx.x < N) sum = T(sums[threadIdx.x]);
+}
+
 /// What kernels of a GPU know of wishes to stop where sums are gathered.
 struct Wishes {
   const int* mine = nullptr;  // this rank's host wants to stop

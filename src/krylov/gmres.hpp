@@ -87,15 +87,19 @@ class Gmres final : public Method<Space, T> {
       for (Index k = begin; k < end; k += lanes.count) {
         const Index mine = k + lanes.lane();
         const bool have = mine < end;
-        const T c = have ? cosine[mine] : T(1), s = have ? sine[mine] : T(0), lower = have ? in[mine - begin + 1] : T(0);
-        T rotated = 0;
-        for (int q = 0; q < lanes.count && k + q < end; ++q) {
-          const T cq = lanes.of(c, q), sq = lanes.of(s, q), below = lanes.of(lower, q);
-          if (q == lanes.lane()) rotated = cq * carried + sq * below;
-          carried = cq * below - sq * carried;
+        const T c = have ? cosine[mine] : T(0), s = have ? sine[mine] : T(-1),
+                lower = have ? in[mine - begin + 1] : T(0);
+        // A rotation carries x on as slope x + shift; those of all lanes up to this one do so together.
+        T slope = -s, shift = c * lower;
+        for (int back = 1; back < lanes.count; back *= 2) {
+          const T slope_before = lanes.before(slope, back, T(1)), shift_before = lanes.before(shift, back, T(0));
+          shift += slope * shift_before;
+          slope *= slope_before;
         }
+        const T beyond = slope * carried + shift, upper = lanes.before(beyond, 1, carried);
+        carried = lanes.of(beyond, lanes.count - 1);
         lanes.meet();  // each has read what the next one writes
-        if (have) out[mine - begin] = rotated;
+        if (have) out[mine - begin] = c * upper + s * lower;
       }
       return carried;
     }
