@@ -86,11 +86,14 @@ __device__ T add_lanes(T value) {
 template <class T, int N>
 __device__ T block_sums(T (&value)[N]) {
   static_assert(N <= 32 && (N & (N - 1)) == 0);
+  // Loops of fixed length, so that values stay in registers.
 #pragma unroll
-  for (int kept = N / 2, distance = 16; kept > 0; kept /= 2, distance /= 2) {
+  for (int step = 1; step < N; step *= 2) {
+    const int kept = N / 2 / step, distance = 16 / step;
     const bool upper = threadIdx.x & unsigned(distance);
 #pragma unroll
-    for (int k = 0; k < kept; ++k) {
+    for (int k = 0; k < N / 2; ++k) {
+      if (k >= kept) break;
       const T given = upper ? value[k] : value[k + kept];
       value[k] = (upper ? value[k + kept] : value[k]) + __shfl_xor_sync(0xffffffffu, given, distance);
     }
