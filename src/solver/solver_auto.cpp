@@ -58,10 +58,12 @@ void Solver::Body::choose_device() {
 
 /// Known without building anything (what is larger is timed): on no lattice, blocks have some five colours more than
 /// rows have neighbours (six in the plane), and a colour's launch takes so long beside its bytes (0.07 to 0.5 million
-/// rows of real meshes on an H200). Building blocks takes as long as tens of iterations. Empty where they may pay.
+/// rows of real meshes on an H200). Building blocks takes as long as tens of iterations. Empty where they may pay. The
+/// diagonal is that of the values that are analysed; as with CG and BiCGStab, those of a later factor() change no
+/// choice.
 std::string Solver::Body::why_sweeps_cannot_pay(const sparse::DiagonalFacts& diagonal, Offset nonzeros) const {
   constexpr Index largest = 600000;
-  if (rows > largest || nonzeros < 4.0 * rows) return {};
+  if (rows == 0 || rows > largest || nonzeros < 4.0 * rows) return {};
   const double neighbours = double(nonzeros) / rows - 1;
   const bool plane = neighbours < 4.5;
   const double launches = 2 * (plane ? 6 : neighbours + 5) - 1, launch = plane ? 0.0015 : 0.0021;  // ms
@@ -70,8 +72,8 @@ std::string Solver::Body::why_sweeps_cannot_pay(const sparse::DiagonalFacts& dia
   std::string why;
   if (diagonal.least_dominance >= dominant)
     why = fmt::format(
-        "a small system, which is no lattice, and the diagonal outweighs each row by {:.2f} and more: few "
-        "iterations are left to save",
+        "no lattice, and each row's diagonal is at least {:.3g} times the rest of it, so that sweeps on a GPU have few "
+        "iterations left to save",
         diagonal.least_dominance);
   else if (sweeps > (worth - 1) * (product + vectors_of(rows)))
     why =
