@@ -61,20 +61,22 @@ void Solver::Body::choose_device() {
 /// rows of real meshes on an H200). Building blocks takes as long as tens of iterations. Empty where they may pay. The
 /// diagonal is that of the values that are analysed; as with CG and BiCGStab, those of a later factor() change no
 /// choice.
-std::string Solver::Body::why_sweeps_cannot_pay(const sparse::DiagonalFacts& diagonal, Offset nonzeros) const {
+std::string Solver::Body::why_sweeps_cannot_pay(const solver::Facts& facts, Offset nonzeros) const {
   constexpr Index largest = 600000;
-  if (rows == 0 || rows > largest || nonzeros < 4.0 * rows) return {};
+  const double dominance = facts.diagonal.least_dominance;
+  if (!may_weigh() || options.triangular != "auto" || plan.precision.arithmetic != Format::fp64) return {};
+  if (!facts.symmetry.pattern || rows == 0 || rows > largest || nonzeros < 4.0 * rows) return {};
   const double neighbours = double(nonzeros) / rows - 1;
   const bool plane = neighbours < 4.5;
   const double launches = 2 * (plane ? 6 : neighbours + 5) - 1, launch = plane ? 0.0015 : 0.0021;  // ms
   const double bytes = 12.0 * nonzeros + 24.0 * rows, product = bytes / bytes_a_ms + 0.002;
   const double sweeps = launch * launches + bytes / bytes_a_ms;
   std::string why;
-  if (diagonal.least_dominance >= dominant)
+  if (dominance >= dominant)
     why = fmt::format(
         "no lattice, and each row's diagonal is at least {:.3g} times the rest of it, so that sweeps on a GPU have few "
         "iterations left to save",
-        diagonal.least_dominance);
+        dominance);
   else if (sweeps > (worth - 1) * (product + vectors_of(rows)))
     why =
         "in so small a system, which is no lattice, the launches of sweeps on a GPU take longer than the iterations "
@@ -172,11 +174,7 @@ void Solver::Body::choose(const solver::Facts& facts, Offset nonzeros) {
                         diagonal.missing + diagonal.zero, first_bad));
       notes.push_back(
           fmt::format("precond auto: no preconditioner, since the diagonal has zeros (first in {})", first_bad));
-    } else if (const std::string why = may_weigh() && options.triangular == "auto" &&
-                                               plan.precision.arithmetic == Format::fp64 && facts.symmetry.pattern
-                                           ? why_sweeps_cannot_pay(diagonal, nonzeros)
-                                           : std::string();
-               !why.empty()) {
+    } else if (const std::string why = why_sweeps_cannot_pay(facts, nonzeros); !why.empty()) {
       chose("preconditioner", plan.precond, "jacobi", why);
     } else if (plan.method == "cg") {
       chose("preconditioner", plan.precond, "dic", "the symmetric partner of dilu");

@@ -78,7 +78,7 @@ struct Solver::Body {
   bool may_weigh() const {
     return on_gpu && !ranks() && options.precond == "auto" && options.ordering == "auto" && options.shift == 0;
   }
-  std::string why_sweeps_cannot_pay(const sparse::DiagonalFacts& diagonal, Offset nonzeros) const;
+  std::string why_sweeps_cannot_pay(const solver::Facts& facts, Offset nonzeros) const;
   bool must_weigh() const;
   bool prefers_jacobi();
   Result solve(const Sides& sides, Monitor* monitor);
