@@ -14,7 +14,7 @@ if(MODE STREQUAL "package")
 else()
   # The whole library again: not optimised, so that it is soon there.
   must(${CMAKE_COMMAND} -S ${consumer} -B ${WORK}/build -G Ninja -DKRILU_SOURCE=${SOURCE} -DCMAKE_BUILD_TYPE=None
-       -DCMAKE_CXX_FLAGS=-O0)
+       -DCMAKE_CXX_FLAGS=-O0 -DKRILU_PRECOMPILE=ON)
 endif()
 must(${CMAKE_COMMAND} --build ${WORK}/build)
 must(${WORK}/build/consumer)
