@@ -387,6 +387,20 @@ class CudaFaceLoops {
     });
     launched();
   }
+  template <class State, class FromOwner, class Read, class FaceFunction>
+  void for_each_face_from(FromOwner from_owner, Read read, FaceFunction face) const {
+    const FacePlan p = plan_;
+    flat(p.faces, [=] __device__(Index f) {
+      const Face at{f, p.owner[f], p.neighbour[f]};
+      face(at, State(read(from_owner(at) ? at.owner : at.neighbour)));
+    });
+    launched();
+  }
+  /// f itself: a GPU has enough on its way at once.
+  template <class F, class... T>
+  static F ahead(F f, View<T>...) {
+    return f;
+  }
   template <class CellFunction>
   void for_each_cell(CellFunction cell) const {
     flat(plan_.cells, cell);

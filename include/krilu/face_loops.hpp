@@ -18,10 +18,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -44,7 +47,7 @@ void run_team(int threads, F& f) {
 /// Waits until counter reaches value; gives the core away after a while.
 void wait_for(const std::atomic<Index>& counter, Index value);
 
-/// A vector to sum in, of this thread, not cleared. Vectors in use at the same time have different purposes.
+/// A vector to work in, of this thread, not cleared. Vectors in use at the same time have different purposes.
 template <class V, int purpose = 0>
 V* scratch(std::size_t n) {
   thread_local Buffer<V> memory;
@@ -59,6 +62,35 @@ void add_concurrently(V& value, const V& add) {
   for (std::size_t k = 0; k < sizeof(V) / sizeof(double); ++k)
     std::atomic_ref(reinterpret_cast<double*>(&value)[k])
         .fetch_add(reinterpret_cast<const double*>(&add)[k], std::memory_order_relaxed);
+}
+
+/// A function of one index, and the views that it looks at or writes to at that index.
+template <class F, class... Views>
+struct Ahead {
+  F f;
+  std::tuple<Views...> views;
+  template <class... Arguments>
+  auto operator()(const Arguments&... arguments) const {
+    return f(arguments...);
+  }
+  /// Asks for what stands at index i, which may lie behind the last.
+  void ask(Index i) const {
+    std::apply([i](const auto&... view) { (ask_for(view.data, i), ...); }, views);
+  }
+
+ private:
+  template <class T>
+  static void ask_for(T* data, Index i) {
+#if defined(__GNUC__)
+    __builtin_prefetch(
+        reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(data) + std::size_t(i) * sizeof(T)),
+        std::is_const_v<T> ? 0 : 1);
+#endif
+  }
+};
+template <class F>
+void ask(const F& f, Index i) {
+  if constexpr (requires { f.ask(i); }) f.ask(i);
 }
 
 }  // namespace detail
@@ -185,6 +217,41 @@ class FaceLoops {
     shared(p.faces - p.listed, [&](Index k) {
       face(Face{p.listed + k, p.owner[k], p.neighbour[k]}, read(p.owner[k]), read(p.neighbour[k]));
     });
+  }
+
+  /// Edge update from one side: void face(Face, const State&) for each face once, with the state of the owner where
+  /// bool from_owner(Face) says so, else of the neighbour; the other cell is not looked at. face writes to fields of
+  /// faces.
+  template <class State, class FromOwner, class Read, class FaceFunction>
+  void for_each_face_from(FromOwner from_owner, Read read, FaceFunction face) const {
+    const FacePlan& p = plan_;
+    const auto one = [&](const Face& f) { face(f, State(read(from_owner(f) ? f.owner : f.neighbour))); };
+    const auto places = std::bit_ceil(std::size_t(p.reach) + FacePlan::strip);
+    const bool by_strips = !p.count && !p.lattice && places * sizeof(Kept<State>) <= most_kept;
+    shared(
+        p.tiles,
+        [&](Index t) {
+          const Index first = p.tile_cell[t], last = p.tile_cell[t + 1];
+          Index f = p.tile_face[t];
+          if (by_strips)
+            return strips_from(p.within, f, p.strip_end + FacePlan::first_strip(t, first), first, last, p.reach,
+                               detail::scratch<Kept<State>, 2>(places), places - 1, from_owner, read, face);
+          if (!p.count)
+            for (; f < p.tile_face[t + 1]; ++f) one(Face{f, first + p.within[f].owner, first + p.within[f].neighbour});
+          else
+            for (Index c = first; c < last; ++c)
+              for (const Index end = f + p.count[c]; f < end; ++f) one(Face{f, c, c + p.step[f]});
+        },
+        1);
+    shared(p.faces - p.listed, [&](Index k) { one(Face{p.listed + k, p.owner[k], p.neighbour[k]}); });
+  }
+
+  /// f, one of a loop's functions, with the views that it looks at or writes to at its own index, the cell's or the
+  /// face's: where a loop goes from one index to the next, and the processor cannot see that it does, what they hold is
+  /// asked for ahead of time. Changes no result.
+  template <class F, class... T>
+  static auto ahead(F f, View<T>... views) {
+    return detail::Ahead<F, View<T>...>{f, {views...}};
   }
 
   /// Vertex update: void cell(Index) for each cell once.
@@ -435,7 +502,40 @@ class FaceLoops {
     return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(data) - std::size_t(first) * sizeof(T));
   }
 
-  // Both apart from what surrounds them, which would take the registers.
+  /// A cell's state in a ring: in one line of the cache, where it fits one.
+  template <class State>
+  struct alignas(std::bit_ceil(std::min<std::size_t>(sizeof(State), 64))) Kept {
+    State state;
+  };
+  static constexpr std::size_t most_kept = 1 << 19;  // bytes: what a second-level cache has room for beside the rest
+
+  // All apart from what surrounds them, which would take the registers.
+
+  /// The faces of a tile, each from one side. Cells' states are read in sequence, as far ahead as the next strip
+  /// reaches, into a ring that stays in cache: a face finds its cell in one line there, whatever was flowing whence.
+  template <class State, class FromOwner, class Read, class FaceFunction>
+#if defined(__GNUC__)
+  [[gnu::noinline]]
+#endif
+  static void
+  strips_from(const FacePlan::Within* within, Index f, const Index* strip_end, Index first, Index last, Index reach,
+              Kept<State>* ring, std::size_t mask, FromOwner from_owner, Read read, FaceFunction face) {
+    constexpr Index cells_ahead = 48, faces_ahead = 64;
+    const Index first_face = f;
+    Index filled = first;
+    for (Index c = first; c < last; c += FacePlan::strip) {
+      for (const Index end = std::min(last, c + reach); filled < end; ++filled) {
+        detail::ask(read, filled + cells_ahead);
+        ring[std::size_t(filled - first) & mask].state = read(filled);
+      }
+      for (const Index end = first_face + *strip_end++; f < end; ++f) {
+        detail::ask(face, f + faces_ahead);
+        const Face at{f, first + within[f].owner, first + within[f].neighbour};
+        const std::size_t cell = from_owner(at) ? within[f].owner : within[f].neighbour;
+        face(at, ring[cell & mask].state);
+      }
+    }
+  }
 
   /// The faces of a strip of a tile.
   template <class State, class Sum, class Read, class FaceFunction>

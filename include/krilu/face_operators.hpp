@@ -96,18 +96,29 @@ void add_boundary_gradient(const Loops& loops, View<const double> x, View<const 
       KRILU_FN(Index c, const Vector3& sum) { grad[c] += (1 / volume[c]) * sum; });
 }
 
+/// What a face takes of the cell that the flux comes from.
+struct UpwindState {
+  double x;
+  Vector3 gradient, centre;
+};
+
 /// calcLudsFcc: out[face] = the upwind cell's x, plus its gradient times the vector from its centre to the face's. Flux
-/// from owner to neighbour where positive. The upwind cell is told by index, and the other is not read: a choice
-/// between two cells' values would be a branch that nobody can foresee, and twice the cells. 7c + 5f.
+/// from owner to neighbour where positive. 7c + 5f.
 template <class Loops>
 void linear_upwind(const Loops& loops, View<const double> flux, View<const double> x, View<const Vector3> gradient,
                    View<const Vector3> centre, View<const Vector3> face_centre, View<double> out) {
-  loops.template for_each_face<Nothing>(
-      KRILU_FN(Index) { return Nothing{}; },
-      KRILU_FN(Face f, Nothing, Nothing) {
-        const Index upwind = flux[f.id] >= 0 ? f.owner : f.neighbour;
-        out[f.id] = x[upwind] + dot(gradient[upwind], face_centre[f.id] - centre[upwind]);
-      });
+  loops.template for_each_face_from<UpwindState>(
+      KRILU_FN(Face f) { return flux[f.id] >= 0; },
+      loops.ahead(
+          KRILU_FN(Index c) {
+            return UpwindState{x[c], gradient[c], centre[c]};
+          },
+          x, gradient, centre),
+      loops.ahead(
+          KRILU_FN(Face f, const UpwindState& from) {
+            out[f.id] = from.x + dot(from.gradient, face_centre[f.id] - from.centre);
+          },
+          flux, face_centre, out));
 }
 
 }  // namespace krilu

@@ -73,6 +73,8 @@ struct FacePlan {
   const Within* within = nullptr;
   static constexpr Index strip = 32;
   const Index* strip_end = nullptr;
+  Index reach = 0;       // a strip's faces have cells from the strip's first on, fewer than so many
+  bool lattice = false;  // most cells stand from their neighbours as the cells before them do
   /// The number of a tile's first strip; no two tiles share any.
   static constexpr Index first_strip(Index tile, Index first_cell) { return first_cell / strip + tile; }
 

@@ -324,6 +324,30 @@ TEST(FaceLoops, WhatIsTooSparseForBlocksIsTheRest) {
   EXPECT_NEAR(loops.report().cut_fraction, (5.0 + 39 * 49) / double(m.owner.size()), 1e-12);
 }
 
+TEST(FaceLoops, StatesOfFacesFromOneSideMayBeLargerThanCachesAre) {
+  struct Large {
+    Index cell;
+    double more[500];
+  };
+  const Mesh m = generate_mesh("mesh:tetrahedra:8x8x8:random");
+  const FaceLoops loops(m, {.strategy = "tiles"});
+  auto seen = loops.face_field<Index>();
+  loops.for_each_face_from<Large>([](Face f) { return f.owner % 2 == 0; },
+                                  [](Index c) {
+                                    Large state{};
+                                    state.cell = c;
+                                    return state;
+                                  },
+                                  [from = seen.view()](Face f, const Large& state) { from[f.id] = state.cell; });
+  std::vector<Index> place(std::size_t(m.cells));
+  for (Index k = 0; k < m.cells; ++k) place[std::size_t(loops.cell_order()[std::size_t(k)])] = k;
+  const std::vector<Index> got = loops.face_values(seen);
+  for (std::size_t f = 0; f < got.size(); ++f) {
+    const Index owner = place[std::size_t(m.owner[f])], neighbour = place[std::size_t(m.neighbour[f])];
+    ASSERT_EQ(got[f], owner % 2 == 0 ? owner : neighbour) << "face " << f;
+  }
+}
+
 TEST(FaceLoops, CopiesOutliveTheFirst) {
   const Case on({"tetrahedra", generate_mesh("mesh:tetrahedra:4x4x4")});
   for (const std::string& strategy : strategies) {

@@ -355,6 +355,20 @@ void expect_each_once(const Loops& loops, const Mesh& m) {
       });
   EXPECT_EQ(loops.face_values(visits), std::vector<int>(faces, 1));
   EXPECT_EQ(loops.face_values(states_differ), std::vector<int>(faces, 0));
+  // From one side: a third of the owners, and the other faces' neighbours.
+  loops.template for_each_face_from<Index>(
+      KRILU_FN(Face f) { return f.id % 3 == 0; },
+      loops.ahead(
+          KRILU_FN(Index c) { return c; }, ov),
+      loops.ahead(
+          KRILU_FN(Face f, Index from) {
+            count_one(v[f.id]);
+            const bool right = f.owner == ov[f.id] && f.neighbour == nv[f.id];
+            differ[f.id] = !right || from != (f.id % 3 == 0 ? f.owner : f.neighbour);
+          },
+          v, differ));
+  EXPECT_EQ(loops.face_values(visits), std::vector<int>(faces, 2));
+  EXPECT_EQ(loops.face_values(states_differ), std::vector<int>(faces, 0));
   const std::vector<Index> o = loops.face_values(owner), n = loops.face_values(neighbour);
   for (std::size_t f = 0; f < faces; ++f) {
     ASSERT_EQ(loops.cell_order()[std::size_t(o[f])], m.owner[f]) << "face " << f;

@@ -284,6 +284,7 @@ class Checked {
       for (const Index to = p_.tile_face[t] + *strip_end++; f < to; ++f) {
         const Index owner = p_.within[f].owner, neighbour = p_.within[f].neighbour;
         EXPECT_EQ(std::min(owner, neighbour) / FacePlan::strip, strip / FacePlan::strip);
+        EXPECT_LT(std::max(owner, neighbour), strip + p_.reach);
         EXPECT_LT(first + std::max(owner, neighbour), last);
         adds_to_both(f, first + owner, first + neighbour);
       }
@@ -570,6 +571,18 @@ std::vector<int> dense_orders(const Mesh& mesh, const PlanData& plan, const Face
   for (const auto& [n, k] : chosen) all.push_back(k);
   std::sort(all.begin(), all.end());
   return all;
+}
+
+TEST(FacePlan, LatticesAreToldFromOtherMeshes) {
+  for (const auto& [name, lattice] :
+       {std::pair("mesh:box:20x20x20:random", true), {"mesh:tetrahedra:12x12x12:random", false}}) {
+    SCOPED_TRACE(name);
+    const PlanData plan = plan_for(generate_mesh(name), FaceStrategy::tiles, tuned(2000, false), Renumber::bisection);
+    ASSERT_NE(plan.view.within, nullptr);
+    EXPECT_EQ(plan.view.lattice, lattice);
+    EXPECT_GT(plan.view.reach, FacePlan::strip);
+    EXPECT_LT(plan.view.reach, plan.view.most_cells);
+  }
 }
 
 TEST(FacePlan, DenseDiagonalsAreChosenOrThoseAskedFor) {
