@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -13,6 +14,7 @@
 #include <span>
 #include <utility>
 
+#include "exec/simd.hpp"
 #include "mesh/tasks.hpp"
 
 namespace krilu::mesh {
@@ -48,8 +50,17 @@ struct Box {
 };
 
 Box box_of(Points points) {
+  // A point's words side by side, its cell with its coordinates.
+  using Words = exec::Simd<Coordinate, 4>;
+  static_assert(sizeof(Words) == sizeof(Point));
+  Words low = ~Words{}, high = {};
+  for (const Point& p : points) {
+    const Words w = exec::load<Coordinate, 4>(p.at.data());
+    low = w < low ? w : low;
+    high = w > high ? w : high;
+  }
   Box box;
-  for (const Point& p : points) box.add(p.at, p.at);
+  box.add({low[0], low[1], low[2]}, {high[0], high[1], high[2]});
   return box;
 }
 
@@ -106,21 +117,6 @@ Grid grid_of(const Box& box, size_t points, const std::array<double, 3>& unit, d
   return g;
 }
 
-/// The cut: cells before the slab `from` .. `to` are on its left, those in it as far as `last`.
-struct Cut {
-  Grid grid;
-  Coordinate from = 0, to = 0;
-  Tie last{};
-
-  bool right(const Point& p) const {
-    const Coordinate c = p.at[grid.axis[0]] - grid.low[0];
-    bool is = c >= to;
-    if (c - from < to - from) [[unlikely]]
-      is = last < grid.tie(p);
-    return is;
-  }
-};
-
 /// Bisections of one set of points after another, by one thread or by all threads of a host.
 class Bisection {
  public:
@@ -129,58 +125,77 @@ class Bisection {
 
   /// Copies `from` to `to`, the first `target` of them along the longest side first, each half in its former sequence.
   void run(Points from, Point* to, size_t target) {
-    const Cut cut = find(from, target);
+    find(from, target);
     size_t sum = 0;
     for (size_t& n : left_) sum += std::exchange(n, sum);
-    over(from, [&](size_t piece, Points points) {
-      size_t next[2] = {left_[piece], target + size_t(points.data() - from.data()) - left_[piece]};
-      for (const Point& p : points) to[next[cut.right(p)]++] = p;
+    over(from, [&](size_t piece, size_t begin, Points points) {
+      const Slab* slab = slab_.data() + begin;
+      size_t left = left_[piece], right = target + begin - left;
+      for (const Point& p : points) {
+        bool is_right = *slab > middle_;
+        if (*slab++ == middle_) [[unlikely]]
+          is_right = last_ < grid_.tie(p);
+        // Without a branch, and without waiting for memory to tell where the next one goes.
+        to[left ^ ((left ^ right) & (0 - size_t(is_right)))] = p;
+        left += !is_right;
+        right += is_right;
+      }
     });
   }
 
  private:
+  using Slab = std::uint16_t;
+
+  /// f(piece, where it begins, its points).
   template <class F>
   void over(Points points, F f) {
     const auto first = [&](size_t piece) { return points.size() * piece / pieces_; };
     if (pieces_ == 1)
-      f(size_t(0), points);
+      f(size_t(0), size_t(0), points);
     else
-      for_each_task(host_, pieces_, [&](size_t p) { f(p, points.subspan(first(p), first(p + 1) - first(p))); });
+      for_each_task(host_, pieces_,
+                    [&](size_t p) { f(p, first(p), points.subspan(first(p), first(p + 1) - first(p))); });
   }
 
   Box box(Points points) {
     box_.assign(pieces_, Box());
-    over(points, [&](size_t piece, Points mine) { box_[piece] = box_of(mine); });
+    over(points, [&](size_t piece, size_t, Points mine) { box_[piece] = box_of(mine); });
     Box all;
     for (const Box& b : box_) all.add(b.low, b.high);
     return all;
   }
 
-  /// Points in each of `buckets` buckets; bucket(p) says which, or that it is none by a larger number.
+  /// Points in each of so many slabs; slab(p) says which, or that it is none by a larger number, and is kept.
   template <class F>
-  const Index* count(Points points, size_t buckets, F bucket) {
-    count_.assign(pieces_ * (buckets + 1), 0);
-    over(points, [&](size_t piece, Points mine) {
-      Index* counts = count_.data() + piece * (buckets + 1);
-      for (const Point& p : mine) ++counts[std::min(size_t(bucket(p)), buckets)];
+  const Index* count(Points points, size_t slabs, F slab) {
+    count_.assign(pieces_ * (slabs + 1), 0);
+    over(points, [&](size_t piece, size_t begin, Points mine) {
+      Index* const counts = count_.data() + piece * (slabs + 1);
+      Slab* kept = slab_.data() + begin;
+      for (const Point& p : mine) {
+        const auto s = Slab(std::min(size_t(slab(p)), slabs));
+        ++counts[s];
+        *kept++ = s;
+      }
     });
     for (size_t piece = 1; piece < pieces_; ++piece)
-      for (size_t b = 0; b < buckets; ++b) count_[b] += count_[piece * (buckets + 1) + b];
+      for (size_t s = 0; s < slabs; ++s) count_[s] += count_[piece * (slabs + 1) + s];
     return count_.data();
   }
 
-  Cut find(Points points, size_t target) {
-    Cut cut;
-    cut.grid = grid_of(box(points), points.size(), unit_, 16);
-    Grid& g = cut.grid;
-    const size_t most_buckets = std::clamp(points.size() / 4, size_t(16), size_t(4096));
-    while (Grid::round(g.length, g.shift[0]) >= most_buckets) ++g.shift[0];
+  /// The cut: points in slabs before `middle_` are on its left, those in it as far as `last_`.
+  void find(Points points, size_t target) {
+    if (slab_.size() < points.size()) slab_.resize(points.size());
+    grid_ = grid_of(box(points), points.size(), unit_, 16);
+    Grid& g = grid_;
+    const size_t most_slabs = std::clamp(points.size() / 4, size_t(16), size_t(4096));
+    while (Grid::round(g.length, g.shift[0]) >= most_slabs) ++g.shift[0];
     size_t before = 0, inside = 0;
     const auto slab_of = [&](const Index* counts, size_t wanted) {
       size_t s = 0;
       for (before = 0; before + size_t(counts[s]) < wanted; ++s) before += size_t(counts[s]);
       inside = size_t(counts[s]);
-      return Coordinate(s);
+      return Slab(s);
     };
     const auto bounds = [](Coordinate s, int shift) {
       const std::int64_t half = shift == 0 ? 0 : std::int64_t(1) << (shift - 1), begin = std::int64_t(s) << shift;
@@ -188,55 +203,77 @@ class Bisection {
                        Coordinate(begin + (std::int64_t(1) << shift) - half)};
     };
     int shift = g.shift[0];
-    const Coordinate slab = slab_of(
+    middle_ = slab_of(
         count(points, size_t(Grid::round(g.length, shift)) + 1, [&](const Point& p) { return g.step(p, 0); }), target);
-    std::tie(cut.from, cut.to) = bounds(slab, shift);
+    auto [from, to] = bounds(middle_, shift);
     size_t wanted = target - before;
     // A slab with more cells than two layers would have is divided further, as at a wall, unless all of them tie.
     const auto crowd = size_t(2 * double(points.size()) / g.layers);
+    bool divided = false;
     while (inside > crowd && shift > 0 && wanted < inside) {
       const int finer = std::max(0, shift - 6);
       const size_t all = inside;
-      const auto within = [&](const Point& p) {
-        const Coordinate c = p.at[g.axis[0]] - g.low[0] - cut.from;
-        return c < cut.to - cut.from ? Grid::round(c, finer) : std::numeric_limits<Coordinate>::max();
+      const auto within = [&, first = from, end = to](const Point& p) {
+        const Coordinate c = p.at[g.axis[0]] - g.low[0] - first;
+        return c < end - first ? Grid::round(c, finer) : std::numeric_limits<Coordinate>::max();
       };
-      const Coordinate s = slab_of(count(points, size_t(Grid::round(cut.to - cut.from, finer)) + 1, within), wanted);
+      divided = true;
+      const Slab s = slab_of(count(points, size_t(Grid::round(to - from, finer)) + 1, within), wanted);
       if (inside > all - all / 10) {
         inside = all;
         break;
       }
       wanted -= before;
-      const auto [from, to] = bounds(s, finer);
-      cut.to = std::min(cut.to, cut.from + to);
-      cut.from += from;
+      const auto [first, end] = bounds(s, finer);
+      to = std::min(to, from + end);
+      from += first;
       shift = finer;
     }
+    if (divided) {
+      middle_ = 1;
+      count(points, 3, [&, first = from, end = to](const Point& p) {
+        const Coordinate c = p.at[g.axis[0]] - g.low[0];
+        return (c >= first) + (c >= end);
+      });
+    }
     // Who is on the left in each piece: all before the slab, and the first of those in it.
-    over(points, [&](size_t piece, Points mine) {
-      size_t n = 0;
+    over(points, [&](size_t piece, size_t begin, Points mine) {
+      const Slab *const slab = slab_.data() + begin, middle = middle_;
       std::vector<Tie>& ties = ties_[piece];
       ties.clear();
-      for (const Point& p : mine) {
-        const Coordinate c = p.at[g.axis[0]] - g.low[0];
-        n += c < cut.from;
-        if (c - cut.from < cut.to - cut.from) [[unlikely]]
-          ties.push_back(g.tie(p));
+      size_t left = 0;
+      constexpr size_t look = 64;
+      for (size_t i = 0; i < mine.size(); i += look) {
+        const size_t end = std::min(mine.size(), i + look);
+        unsigned lower = 0, met = 0;
+        for (size_t k = i; k < end; ++k) {
+          lower += slab[k] < middle;
+          met += slab[k] == middle;
+        }
+        left += lower;
+        for (size_t k = i; met > 0; ++k)
+          if (slab[k] == middle) {
+            ties.push_back(g.tie(mine[k]));
+            --met;
+          }
       }
-      left_[piece] = n;
+      left_[piece] = left;
     });
     all_ties_.clear();
     for (const std::vector<Tie>& ties : ties_) all_ties_.insert(all_ties_.end(), ties.begin(), ties.end());
     std::nth_element(all_ties_.begin(), all_ties_.begin() + std::ptrdiff_t(wanted) - 1, all_ties_.end());
-    cut.last = all_ties_[wanted - 1];
+    last_ = all_ties_[wanted - 1];
     for (size_t piece = 0; piece < pieces_; ++piece)
-      for (const Tie& t : ties_[piece]) left_[piece] += !(cut.last < t);
-    return cut;
+      for (const Tie& t : ties_[piece]) left_[piece] += !(last_ < t);
   }
 
   const exec::Host& host_;
   std::array<double, 3> unit_;
   size_t pieces_;
+  Grid grid_{};
+  Slab middle_ = 0;
+  Tie last_{};
+  Buffer<Slab> slab_;  // of each point
   // Of each piece, kept from one bisection to the next.
   std::vector<Index> count_;
   std::vector<Box> box_;
@@ -253,81 +290,94 @@ struct Node {
   size_t left() const { return begin + size_t(std::int64_t(end - begin) * (blocks / 2) / blocks); }
 };
 
-/// Places in `points` by rows: slabs across the longest side, in each of them rows across the next, and along those.
-/// Slabs are at most a cell thick. A radix sort, least digits first.
-std::vector<Index> in_rows(Points points, const std::array<double, 3>& unit) {
-  const Box box = box_of(points);
-  Grid g = grid_of(box, points.size(), unit, 1);
-  std::array<int, 3> bits;
-  for (size_t k = 0; k < 3; ++k) {
-    const Coordinate length = box.high[g.axis[k]] - g.low[k];
-    while (Grid::round(length, g.shift[k]) >= 1u << 10) ++g.shift[k];
-    bits[k] = std::bit_width(Grid::round(length, g.shift[k]));
+/// Points by rows: slabs across the longest side, in each of them rows across the next, and along those. Slabs are at
+/// most a cell thick. A radix sort, least digits first.
+class InRows {
+ public:
+  /// put(k, place) for each point: it stands at `place` and comes as the k-th.
+  template <class Put>
+  void operator()(Points points, const std::array<double, 3>& unit, Put put) {
+    const Box box = box_of(points);
+    Grid g = grid_of(box, points.size(), unit, 1);
+    std::array<int, 3> bits;
+    for (size_t k = 0; k < 3; ++k) {
+      const Coordinate length = box.high[g.axis[k]] - g.low[k];
+      while (Grid::round(length, g.shift[k]) >= 1u << 10) ++g.shift[k];
+      bits[k] = std::bit_width(Grid::round(length, g.shift[k]));
+    }
+    keyed_.resize(points.size());
+    other_.resize(points.size());
+    for (size_t i = 0; i < points.size(); ++i) {
+      const Point& p = points[i];
+      keyed_[i] = {(g.step(p, 0) << bits[1] | g.step(p, 1)) << bits[2] | g.step(p, 2), Index(i)};
+    }
+    const int all = bits[0] + bits[1] + bits[2], passes = (all + most_digit - 1) / most_digit;
+    const int digit = passes > 0 ? (all + passes - 1) / passes : 0;
+    for (int low = 0; low < all; low += digit) {
+      std::array<Index, 1 << most_digit> next{};
+      const auto of = [low, digit](const Keyed& k) { return k.key >> low & ((1u << digit) - 1); };
+      for (const Keyed& k : keyed_) ++next[of(k)];
+      Index sum = 0;
+      for (Index& n : next) sum += std::exchange(n, sum);
+      for (const Keyed& k : keyed_) other_[size_t(next[of(k)]++)] = k;
+      std::swap(keyed_, other_);
+    }
+    for (size_t k = 0; k < points.size(); ++k) put(Index(k), size_t(keyed_[k].place));
   }
+
+ private:
+  static constexpr int most_digit = 11;
   struct Keyed {
     std::uint32_t key;
     Index place;
   };
-  std::vector<Keyed> keyed(points.size()), other(points.size());
-  for (size_t i = 0; i < points.size(); ++i) {
-    const Point& p = points[i];
-    keyed[i] = {(g.step(p, 0) << bits[1] | g.step(p, 1)) << bits[2] | g.step(p, 2), Index(i)};
-  }
-  constexpr int digit = 8;
-  for (int low = 0; low < bits[0] + bits[1] + bits[2]; low += digit) {
-    std::array<Index, 1 << digit> next{};
-    const auto of = [low](const Keyed& k) { return k.key >> low & ((1u << digit) - 1); };
-    for (const Keyed& k : keyed) ++next[of(k)];
-    Index sum = 0;
-    for (Index& n : next) sum += std::exchange(n, sum);
-    for (const Keyed& k : keyed) other[size_t(next[of(k)]++)] = k;
-    std::swap(keyed, other);
-  }
-  std::vector<Index> place(points.size());
-  for (size_t i = 0; i < points.size(); ++i) place[i] = keyed[i].place;
-  return place;
-}
+  std::vector<Keyed> keyed_, other_;
+};
 
 /// Whether neighbours within a block stand clearly nearer to each other by rows than in the mesh's own sequence: the
-/// sum of their distances over faces of some of the blocks.
+/// sum of their distances over faces of some of the blocks. scratch: an element for each cell.
 template <class Block>
 bool rows_are_nearer(const exec::Host& host, const Mesh& mesh, Index blocks, Block block,
-                     const std::array<double, 3>& unit) {
+                     const std::array<double, 3>& unit, Index* scratch) {
   constexpr size_t enough_cells = 1 << 15, enough_faces = 1 << 15, fewest_blocks = 4;
   constexpr double clearly = 0.4;
   const auto cells = size_t(mesh.cells), faces = size_t(mesh.faces());
   const size_t looked_at = std::min(size_t(blocks), fewest_blocks + enough_cells * size_t(blocks) / cells);
   struct Place {
-    Index cell, own, rows;
+    Index own, rows;
     size_t block;
-    bool operator<(const Place& o) const { return cell < o.cell; }
   };
   std::vector<Place> sample;
+  Index* const place_of = scratch;  // of sampled cells
   std::vector<bool> sampled(cells, false);
+  InRows in_rows;
   for (size_t i = 0; i < looked_at; ++i) {
     const Points points = block(size_t(blocks) * i / looked_at);
-    const std::vector<Index> rows = in_rows(points, unit);
     const size_t first = sample.size();
     for (size_t k = 0; k < points.size(); ++k) {
-      sample.push_back({points[k].cell, Index(k), 0, i});
-      sampled[size_t(points[k].cell)] = true;
+      const auto c = size_t(points[k].cell);
+      place_of[c] = Index(sample.size());
+      sampled[c] = true;
+      sample.push_back({Index(k), 0, i});
     }
-    for (size_t k = 0; k < rows.size(); ++k) sample[first + size_t(rows[k])].rows = Index(k);
+    in_rows(points, unit, [&](Index k, size_t place) { sample[first + place].rows = k; });
   }
-  std::sort(sample.begin(), sample.end());
 
   struct Sums {
     double own = 0, rows = 0;
   };
-  // Of large blocks a part of the faces, chosen by a hash: faces come in periods.
+  // Of large blocks a part of the faces, one in each of so many that follow one another, chosen by a hash: faces come
+  // in periods.
   const size_t one_in = std::bit_ceil(1 + sample.size() * (faces / cells) / enough_faces), pieces = 64;
   std::vector<Sums> sums(pieces);
+  const size_t groups = (faces + one_in - 1) / one_in;
   for_each_task(host, pieces, [&](size_t piece) {
-    const auto place = [&](Index c) { return *std::lower_bound(sample.begin(), sample.end(), Place{c, 0, 0, 0}); };
-    for (size_t f = faces * piece / pieces; f < faces * (piece + 1) / pieces; ++f) {
-      if ((std::uint64_t(f) * 0x9e3779b97f4a7c15u >> 32 & (one_in - 1)) != 0) continue;
-      if (!sampled[size_t(mesh.owner[f])] || !sampled[size_t(mesh.neighbour[f])]) continue;
-      const Place a = place(mesh.owner[f]), b = place(mesh.neighbour[f]);
+    for (size_t g = groups * piece / pieces; g < groups * (piece + 1) / pieces; ++g) {
+      const size_t f = g * one_in + (std::uint64_t(g) * 0x9e3779b97f4a7c15u >> 32 & (one_in - 1));
+      if (f >= faces) continue;
+      const auto o = size_t(mesh.owner[f]), n = size_t(mesh.neighbour[f]);
+      if (!sampled[o] || !sampled[n]) continue;
+      const Place &a = sample[size_t(place_of[o])], &b = sample[size_t(place_of[n])];
       if (a.block != b.block) continue;
       sums[piece].own += std::abs(a.own - b.own);
       sums[piece].rows += std::abs(a.rows - b.rows);
@@ -432,14 +482,18 @@ CellBlocks bisect_cells(const exec::Host& host, const Mesh& mesh, Index most) {
     const auto begin = size_t(result.offsets[b]), end = size_t(result.offsets[b + 1]);
     return Points(buffer[swapped[b] ? 1 : 0].data() + begin, end - begin);
   };
-  const bool by_rows = rows_are_nearer(host, mesh, blocks, block, unit);
-  for_each_task(host, size_t(blocks), [&](size_t b) {
-    const Points points = block(b);
-    Index* to = result.order.data() + result.offsets[b];
-    if (by_rows)
-      for (Index k : in_rows(points, unit)) *to++ = points[size_t(k)].cell;
-    else
-      for (const Point& p : points) *to++ = p.cell;
+  const bool by_rows = rows_are_nearer(host, mesh, blocks, block, unit, result.order.data());
+  std::atomic<size_t> next{0};
+  host.parallel(blocks > 1 ? host.threads() : 1, [&](int, int) {
+    InRows in_rows;
+    for (size_t b; (b = next.fetch_add(1)) < size_t(blocks);) {
+      const Points points = block(b);
+      Index* const to = result.order.data() + result.offsets[b];
+      if (by_rows)
+        in_rows(points, unit, [&](Index k, size_t place) { to[k] = points[place].cell; });
+      else
+        for (size_t k = 0; k < points.size(); ++k) to[k] = points[k].cell;
+    }
   });
   return result;
 }

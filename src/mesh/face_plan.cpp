@@ -66,9 +66,16 @@ std::vector<Index> colours_of(Index cells, const Buffer<Index>& a, const Buffer<
 }
 
 /// Faces in the order of a strategy that looks at no tiles.
-void arrange(const exec::Host& host, PlanData& plan, const Mesh& mesh, const Buffer<Index>& a, const Buffer<Index>& b,
+void arrange(const exec::Host& host, PlanData& plan, const Mesh& mesh, const Buffer<Index>& place,
              const FaceTuning& tuning) {
   const Index cells = mesh.cells, faces = mesh.faces();
+  Buffer<Index> a(mesh.owner.size()), b(a.size());  // where the faces' cells stand
+  host.for_each_range(a.size(), [&](Index begin, Index end) {
+    for (auto f = std::size_t(begin); f < std::size_t(end); ++f) {
+      a[f] = place[std::size_t(mesh.owner[f])];
+      b[f] = place[std::size_t(mesh.neighbour[f])];
+    }
+  });
   if (plan.view.strategy == FaceStrategy::serial) {
     plan.face_order.resize(std::size_t(faces));
     std::iota(plan.face_order.begin(), plan.face_order.end(), 0);
@@ -149,26 +156,20 @@ PlanData face_plan(const exec::Host& host, const Mesh& mesh, const CellBlocks& b
   plan.view.strategy = strategy;
   plan.view.cells = mesh.cells;
   plan.view.faces = mesh.faces();
-  const auto cells = std::size_t(mesh.cells), faces = std::size_t(mesh.faces());
+  const auto cells = std::size_t(mesh.cells);
   plan.cell_order.resize(cells);
   if (blocks.order.empty() || strategy == FaceStrategy::serial)
     std::iota(plan.cell_order.begin(), plan.cell_order.end(), 0);
   else
     std::copy(blocks.order.begin(), blocks.order.end(), plan.cell_order.begin());
-  Buffer<Index> place(cells), a(faces), b(faces);  // of the mesh's cells; of its faces' cells
+  Buffer<Index> place(cells);  // of the mesh's cells among the plan's
   host.for_each_range(cells, [&](Index begin, Index end) {
     for (Index k = begin; k < end; ++k) place[std::size_t(plan.cell_order[std::size_t(k)])] = k;
   });
-  host.for_each_range(faces, [&](Index begin, Index end) {
-    for (auto f = std::size_t(begin); f < std::size_t(end); ++f) {
-      a[f] = place[std::size_t(mesh.owner[f])];
-      b[f] = place[std::size_t(mesh.neighbour[f])];
-    }
-  });
   if (strategy == FaceStrategy::tiles || strategy == FaceStrategy::diagonal)
-    arrange_tiles(host, plan, a, b, blocks.offsets, tuning, orders);
+    arrange_tiles(host, plan, mesh, place, blocks.offsets, tuning, orders);
   else
-    arrange(host, plan, mesh, a, b, tuning);
+    arrange(host, plan, mesh, place, tuning);
 
   arrange_boundary(plan, mesh, place);
   plan.view.long_rows = Index(plan.long_row.size());

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <functional>
+#include <cstdlib>
 #include <limits>
 #include <mutex>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
+#include "mesh/dealt_faces.hpp"
 #include "mesh/face_parcels.hpp"
 #include "mesh/left_over.hpp"
 #include "mesh/tasks.hpp"
@@ -65,18 +67,12 @@ auto in_buckets(const exec::Host& host, Index n, Index buckets, Key key, Make ma
 }
 constexpr auto itself = [](Index i) { return i; };
 
-/// A face and its cells.
-struct Cells {
-  Index face, owner, neighbour;
-  Index lower() const { return std::min(owner, neighbour); }
-  Index higher() const { return std::max(owner, neighbour); }
-};
-
 class Arrangement {
  public:
-  Arrangement(const exec::Host& host, PlanData& plan, const Buffer<Index>& a, const Buffer<Index>& b,
+  /// place: where each of the mesh's cells stands among the plan's.
+  Arrangement(const exec::Host& host, PlanData& plan, const Mesh& mesh, const Buffer<Index>& place,
               std::span<const Index> offsets, const FaceTuning& tuning)
-      : host_(host), plan_(plan), a_(a), b_(b), tuning_(tuning), faces_(Index(a.size())) {
+      : host_(host), plan_(plan), mesh_(mesh), place_(place), tuning_(tuning), faces_(mesh.faces()) {
     plan.tile_cell.assign(offsets.begin(), offsets.end());
     if (plan.tile_cell.empty()) plan.tile_cell.push_back(0);
     tiles_ = Index(plan.tile_cell.size()) - 1;
@@ -87,33 +83,16 @@ class Arrangement {
 
   void run(int orders) {
     if (tuning_.parcels) choose_slots();
-    turned_ = some_turned();
-    // By the tile of the lower cell: faces within tiles, and then those between them.
-    const Buckets<Cells> at = in_buckets(
-        host_, faces_, 2 * tiles_,
-        [&](Index f) {
-          const auto [low, high] = std::minmax(a_[std::size_t(f)], b_[std::size_t(f)]);
-          const Index t = tile_of(low);
-          return high < first_of(t + 1) ? t : tiles_ + t;
-        },
-        [&](Index f) {
-          return Cells{f, a_[std::size_t(f)], b_[std::size_t(f)]};
-        });
-    inner_faces(at);
-    outer_faces(at, orders);
-    loose_ = faces_ - plan_.view.loose;
-    if (tuning_.parcels && plan_.view.strategy == FaceStrategy::tiles) bring_home();
+    deal();
     // A host has the cells of faces within tiles in 16 bits; on a GPU loops over faces are flat.
-    const Index listed = plan_.view.listed = tuning_.parcels ? 0 : plan_.view.loose;
-    plan_.owner.resize(std::size_t(faces_ - listed));
-    plan_.neighbour.resize(plan_.owner.size());
-    host_.for_each_range(plan_.owner.size(), [&](Index begin, Index end) {
-      for (auto k = std::size_t(begin); k < std::size_t(end); ++k) {
-        const auto f = std::size_t(plan_.face_order[k + std::size_t(listed)]);
-        plan_.owner[k] = a_[f];
-        plan_.neighbour[k] = b_[f];
-      }
-    });
+    plan_.face_order.resize(std::size_t(faces_));
+    if (tuning_.parcels)
+      for (Buffer<Index>* cells : {&plan_.owner, &plan_.neighbour}) cells->resize(std::size_t(faces_));
+    inner_faces();
+    outer_faces(orders);
+    plan_.view.listed = tuning_.parcels ? 0 : plan_.view.loose;
+    if (tuning_.parcels && plan_.view.strategy == FaceStrategy::tiles) bring_home();
+    put_loose();
     if (plan_.view.strategy == FaceStrategy::tiles)
       cut_lists();
     else
@@ -124,13 +103,6 @@ class Arrangement {
   }
 
  private:
-  bool some_turned() const {
-    std::atomic<bool> found{false};
-    host_.for_each_range(std::size_t(faces_), [&](Index begin, Index end) {
-      if (!found && !std::equal(a_.begin() + begin, a_.begin() + end, b_.begin() + begin, std::less<>())) found = true;
-    });
-    return found;
-  }
   Index cells_of(Index t) const { return first_of(t + 1) - first_of(t); }
   Index first_of(Index t) const { return plan_.tile_cell[std::size_t(t)]; }
   /// The tile of a cell: tiles are nearly equal, so that the guess is hardly ever far off.
@@ -147,59 +119,122 @@ class Arrangement {
     return Index(std::upper_bound(plan_.tile_cell.begin(), plan_.tile_cell.end(), cell) - plan_.tile_cell.begin()) - 1;
   }
 
+  /// Where the cells of all faces stand; those within tiles go to their tiles, the others between them.
+  void deal() {
+    const auto pieces = std::size_t(std::clamp<Index>(faces_ / std::max<Index>(1, 16 * tiles_), 1, host_.threads()));
+    const auto first_of_piece = [&](std::size_t p) {
+      return Index(std::int64_t(faces_) * std::int64_t(p) / std::int64_t(pieces));
+    };
+    dealt_.reserve(pieces);
+    for (std::size_t p = 0; p < pieces; ++p) dealt_.emplace_back(first_of_piece(p + 1) - first_of_piece(p), tiles_);
+    std::vector<std::vector<FaceCells>> between(pieces);
+    std::atomic<bool> turned{false};
+    for_each_task(host_, pieces, [&](std::size_t p) {
+      constexpr Index together = 256;  // places are asked for while those of the faces before are at work
+      FaceCells cells[together];
+      bool some_turned = false;
+      for (Index f = first_of_piece(p), end = first_of_piece(p + 1); f < end;) {
+        const Index count = std::min(together, end - f);
+        for (Index k = together; k < std::min(2 * together, end - f); ++k)
+          for (const Buffer<Index>* of : {&mesh_.owner, &mesh_.neighbour})
+            __builtin_prefetch(&place_[std::size_t((*of)[std::size_t(f + k)])]);
+        for (Index k = 0; k < count; ++k, ++f)
+          cells[k] = {f, place_[std::size_t(mesh_.owner[std::size_t(f)])],
+                      place_[std::size_t(mesh_.neighbour[std::size_t(f)])]};
+        for (Index k = 0; k < count; ++k) {
+          const FaceCells& c = cells[k];
+          some_turned |= c.owner > c.neighbour;
+          if (const Index t = tile_of(c.lower()); c.higher() < first_of(t + 1)) [[likely]]
+            dealt_[p].deal(t, c);
+          else
+            between[p].push_back(c);
+        }
+      }
+      if (some_turned) turned = true;
+    });
+    turned_ = turned;
+    for (const std::vector<FaceCells>& some : between) between_.insert(between_.end(), some.begin(), some.end());
+  }
+
   // --- order 0: faces within tiles ------------------------------------------------------------------------------
   /// A face in the row of its lower cell: how far away the other cell is, the face, and whether it is turned, its lower
   /// cell being the neighbour. Rows are sorted by this.
   class InRow {
    public:
     InRow() = default;
-    explicit InRow(const Cells& f)
-        : word_(std::uint64_t(f.higher() - f.lower()) << 32 | std::uint64_t(f.face) << 1 | (f.owner > f.neighbour)) {}
-    Index step() const { return Index(word_ >> 32); }
-    Index face() const { return Index((word_ & 0xffffffffu) >> 1); }
-    bool turned() const { return word_ & 1; }
-    bool operator<(InRow o) const { return word_ < o.word_; }
+    explicit InRow(const FaceCells& f)
+        : word(std::uint64_t(std::abs(f.owner - f.neighbour)) << 32 | std::uint64_t(f.face) << 1 |
+               std::uint32_t(f.neighbour - f.owner) >> 31) {}
+    Index step() const { return Index(word >> 32); }
+    Index face() const { return Index((word & 0xffffffffu) >> 1); }
+    bool turned() const { return word & 1; }
+    FaceCells of(Index lower) const {
+      return turned() ? FaceCells{face(), lower + step(), lower} : FaceCells{face(), lower, lower + step()};
+    }
+    bool operator<(InRow o) const { return word < o.word; }
 
-   private:
-    std::uint64_t word_;
+    std::uint64_t word;
   };
   /// The rows of a tile's cells. Work space of one thread.
   struct Rows {
     std::vector<InRow> face;
     std::vector<Index> end;  // of each cell's
-    std::span<const InRow> of(Index i) const {
+    std::span<InRow> of(Index i) {
       const Index begin = i > 0 ? end[std::size_t(i) - 1] : 0;
       return {face.data() + begin, face.data() + end[std::size_t(i)]};
     }
-  };
-  void sort_rows(Index t, std::span<const Cells> faces, Rows& rows) const {
-    const Index first = first_of(t), cells = cells_of(t);
-    rows.end.assign(std::size_t(cells) + 1, 0);
-    for (const Cells& f : faces) ++rows.end[std::size_t(f.lower() - first) + 1];
-    std::partial_sum(rows.end.begin(), rows.end.end(), rows.end.begin());
-    rows.face.resize(faces.size());
-    for (const Cells& f : faces) rows.face[std::size_t(rows.end[std::size_t(f.lower() - first)]++)] = InRow(f);
-    constexpr Index few = 32;
-    for (Index i = 0, begin = 0; i < cells; begin = rows.end[std::size_t(i++)]) {
-      InRow *const from = rows.face.data() + begin, *const to = rows.face.data() + rows.end[std::size_t(i)];
-      if (to - from > few) {
-        std::sort(from, to);
-        continue;
-      }
-      for (InRow* k = from; k < to; ++k) {
-        const InRow f = *k;
-        InRow* at = k;
-        for (; at > from && f < at[-1]; --at) *at = at[-1];
-        *at = f;
-      }
+    Index count(Index first, Index last) const {
+      return end[std::size_t(last) - 1] - (first > 0 ? end[std::size_t(first) - 1] : 0);
     }
+    /// Rows first .. last-1; to be called for a few, just before they are read.
+    void sort(Index first, Index last) {
+      for (Index i = first; i < last; ++i) sort_row(of(i));
+    }
+  };
+  /// Up to four without a branch: which of two is the lesser no processor foresees.
+  static void sort_row(std::span<InRow> row) {
+    const auto exchange = [](std::uint64_t& a, std::uint64_t& b) {
+      const std::uint64_t swapped = (a ^ b) & (0 - std::uint64_t(b < a));
+      a ^= swapped;
+      b ^= swapped;
+    };
+    if (row.size() <= 1) return;
+    if (row.size() == 2) return exchange(row[0].word, row[1].word);
+    if (row.size() > 4) return std::sort(row.begin(), row.end());
+    std::uint64_t a = row[0].word, b = row[1].word, c = row[2].word;
+    exchange(a, b);
+    exchange(b, c);
+    exchange(a, b);
+    if (row.size() == 4) {
+      std::uint64_t d = row[3].word;
+      exchange(c, d);
+      exchange(b, c);
+      exchange(a, b);
+      row[3].word = d;
+    }
+    row[0].word = a;
+    row[1].word = b;
+    row[2].word = c;
+  }
+  void fill_rows(Index t, Rows& rows) const {
+    const Index first = first_of(t);
+    rows.end.assign(std::size_t(cells_of(t)) + 1, 0);
+    const auto for_faces = [&](auto f) {
+      for (const DealtFaces& dealt : dealt_) dealt.for_each(t, f);
+    };
+    Index* const end = rows.end.data();
+    for_faces([=](const FaceCells& f) { ++end[f.lower() - first + 1]; });
+    std::partial_sum(rows.end.begin(), rows.end.end(), rows.end.begin());
+    rows.face.resize(std::size_t(rows.end.back()));
+    InRow* const face = rows.face.data();
+    for_faces([=](const FaceCells& f) { face[end[f.lower() - first]++] = InRow(f); });
   }
   /// So many places for the sums of a cell's faces that all but a few sums have one, as far as memory goes.
   void choose_slots() {
     plan_.view.stride = Index(std::bit_ceil(std::uint32_t(std::max<Index>(1, plan_.view.most_cells))));
     sums_.resize(std::size_t(plan_.view.cells));
     std::fill(sums_.begin(), sums_.end(), 0);
-    for (const Buffer<Index>* cells : {&a_, &b_})
+    for (const Buffer<Index>* cells : {&mesh_.owner, &mesh_.neighbour})  // by the mesh's numbers: only counts matter
       for (const Index c : *cells) ++sums_[std::size_t(c)];
     const Index most = std::min<Index>(tuning_.places / plan_.view.stride, most_slots);
     std::vector<std::int64_t> cells_with(std::size_t(most) + 1, 0);
@@ -219,14 +254,15 @@ class Arrangement {
   }
 
   /// By lower cell, then by higher, all of them being owners. What fits no bytes is left out. How many are not.
-  Index place_by_rows(Index t, const Rows& rows, Index at, std::vector<Index>& left_out) {
+  Index place_by_rows(Index t, Rows& rows, Index at, std::vector<FaceCells>& left_out) {
     constexpr Index most = std::numeric_limits<std::uint8_t>::max();
     const Index begin = at;
     for (Index i = 0; i < cells_of(t); ++i) {
       const Index before = at;
+      rows.sort(i, i + 1);
       for (const InRow& f : rows.of(i)) {
         if (at - before == most || f.step() > farthest) {
-          left_out.push_back(f.face());
+          left_out.push_back(f.of(first_of(t) + i));
           continue;
         }
         plan_.face_order[std::size_t(at)] = f.face();
@@ -240,52 +276,59 @@ class Arrangement {
   /// What place_by_strips sees of the steps from lower to higher cells.
   struct Steps {
     Index reach = 0;
-    std::int64_t all = 0, repeated = 0;  // repeated: those of the cell before, among its own
+    std::int64_t all = 0, repeated = 0;  // of some cells; repeated: those that are also the cell before's
     void join(const Steps& o) {
       reach = std::max(reach, o.reach);
       all += o.all;
       repeated += o.repeated;
     }
+    void look_at(std::span<const InRow> row, std::span<const InRow> before) {
+      all += std::int64_t(row.size());
+      for (std::size_t k = 0; k < std::min(row.size(), before.size()); ++k)
+        repeated += row[k].step() == before[k].step();
+    }
   };
-  static std::int64_t repeated(std::span<const InRow> row, std::span<const InRow> before) {
-    std::int64_t n = 0;
-    for (std::size_t k = 0; k < std::min(row.size(), before.size()); ++k) n += row[k].step() == before[k].step();
-    return n;
-  }
 
   /// Strip after strip; a strip's faces, by rows, from each quarter of them in turn: one face after the other of the
   /// same cell would have to wait for its sum to arrive in cache.
-  Index place_by_strips(Index t, const Rows& rows, Index at, std::vector<Index>& left_out, Steps& steps) {
-    struct Placed {
-      Index face;
-      FacePlan::Within cells;
-    };
-    constexpr Index hands = 4;
-    const Index begin = at;
-    std::vector<Placed> strip;
+  Index place_by_strips(Index t, Rows& rows, Index at, std::vector<FaceCells>& left_out, Steps& steps) {
+    constexpr Index hands = 4, looked_at = 4;  // of so many cells one
+    const Index begin = at, cells = cells_of(t);
     Index* strip_end = plan_.strip_end.data() + FacePlan::first_strip(t, first_of(t));
-    for (Index i = 0; i < cells_of(t);) {
-      strip.clear();
-      const Index first = i;
-      for (const Index end = std::min(cells_of(t), i + FacePlan::strip); i < end; ++i) {
-        steps.all += std::int64_t(rows.of(i).size());
-        if (i > 0) steps.repeated += repeated(rows.of(i), rows.of(i - 1));
+    for (Index first = 0; first < cells; first += FacePlan::strip) {
+      const Index end = std::min(cells, first + FacePlan::strip);
+      rows.sort(first, end);
+      for (Index i = first + 1; i < end; i += looked_at) steps.look_at(rows.of(i), rows.of(i - 1));
+      Index faces = rows.count(first, end);
+      if (cells - 1 > farthest)  // else all fit
+        for (Index i = first; i < end; ++i)
+          for (const InRow& f : rows.of(i)) faces -= i + f.step() > farthest;
+      // A quarter begins at each hand; the last one may be short.
+      const Index quarter = (faces + hands - 1) / hands, whole = quarter > 0 ? (faces - 1) / quarter : 0;
+      const Index last = faces - whole * quarter;
+      Index hand = 0, in_turn = 0, reach = steps.reach;
+      Index* const face = plan_.face_order.data() + at;
+      FacePlan::Within* const within = plan_.within.data() + at;
+      for (Index i = first; i < end; ++i)
         for (const InRow& f : rows.of(i)) {
-          const auto own = std::uint16_t(i), other = std::uint16_t(i + f.step());
-          if (i + f.step() > farthest) {
-            left_out.push_back(f.face());
+          const Index other = i + f.step();
+          if (other > farthest) {
+            left_out.push_back(f.of(first_of(t) + i));
             continue;
           }
-          strip.push_back({f.face(), f.turned() ? FacePlan::Within{other, own} : FacePlan::Within{own, other}});
-          steps.reach = std::max(steps.reach, other - first + 1);
+          const Index to = in_turn * whole + std::min(in_turn, last) + hand;
+          // Who is the owner, no processor foresees.
+          const std::uint32_t both = std::rotl(std::uint32_t(other) << 16 | std::uint32_t(i), 16 * f.turned());
+          face[to] = f.face();
+          within[to] = {std::uint16_t(both), std::uint16_t(both >> 16)};
+          reach = std::max(reach, other - first + 1);
+          if (++in_turn == quarter) {
+            in_turn = 0;
+            ++hand;
+          }
         }
-      }
-      const auto faces = Index(strip.size()), quarter = (faces + hands - 1) / hands;
-      for (Index in_turn = 0; in_turn < quarter; ++in_turn)
-        for (Index f = in_turn; f < faces; f += quarter) {
-          plan_.face_order[std::size_t(at)] = strip[std::size_t(f)].face;
-          plan_.within[std::size_t(at++)] = strip[std::size_t(f)].cells;
-        }
+      steps.reach = reach;
+      at += faces;
       *strip_end++ = at - begin;
     }
     return at - begin;
@@ -293,10 +336,11 @@ class Arrangement {
 
   /// For 32 lower cells the first faces of all, then the second, and so on: the threads of a warp meet cells that stand
   /// side by side. What finds no place for its sums is left out.
-  Index place_by_lanes(Index t, const Rows& rows, Index at, std::vector<Index>& left_out) {
+  Index place_by_lanes(Index t, Rows& rows, Index at, std::vector<FaceCells>& left_out) {
     const Index begin = at;
     for (Index i = 0; i < cells_of(t); i += lanes) {
       const Index last = std::min(cells_of(t), i + lanes);
+      rows.sort(i, last);
       bool more = true;
       for (std::size_t rank = 0; more; ++rank) {
         more = false;
@@ -304,23 +348,34 @@ class Arrangement {
           const std::span<const InRow> row = rows.of(c);
           if (rank >= row.size()) continue;
           more = true;
-          const Index lower = first_of(t) + c;
-          Index &own = sums_[std::size_t(lower)], &other = sums_[std::size_t(lower + row[rank].step())];
+          const FaceCells f = row[rank].of(first_of(t) + c);
+          Index &own = sums_[std::size_t(f.owner)], &other = sums_[std::size_t(f.neighbour)];
           if (own < slots_ && other < slots_) {
             ++own, ++other;
-            plan_.face_order[std::size_t(at++)] = row[rank].face();
+            put(at++, f);
           } else {
-            left_out.push_back(row[rank].face());
+            left_out.push_back(f);
           }
         }
       }
     }
     return at - begin;
   }
+  /// Face k of the plan, where its cells are listed.
+  void put(Index k, const FaceCells& f) {
+    plan_.face_order[std::size_t(k)] = f.face;
+    plan_.owner[std::size_t(k - plan_.view.listed)] = f.owner;
+    plan_.neighbour[std::size_t(k - plan_.view.listed)] = f.neighbour;
+  }
 
-  void inner_faces(const Buckets<Cells>& at) {
-    const auto tiles = std::size_t(tiles_), within = std::size_t(at.offsets[tiles]);
-    plan_.face_order.resize(std::size_t(faces_));
+  void inner_faces() {
+    const auto tiles = std::size_t(tiles_);
+    std::vector<Index> begin(tiles + 1, 0);  // of each tile's faces, before any is left out
+    for (std::size_t t = 0; t < tiles; ++t) {
+      begin[t + 1] = begin[t];
+      for (const DealtFaces& dealt : dealt_) begin[t + 1] += dealt.dealt_to(Index(t));
+    }
+    const auto within = std::size_t(begin[tiles]);
     if (!tuning_.parcels && turned_) {
       plan_.within.resize(within);
       plan_.strip_end.resize(std::size_t(FacePlan::first_strip(tiles_, first_of(tiles_))));
@@ -332,7 +387,7 @@ class Arrangement {
     }
     plan_.tile_face.resize(tiles + 1);
     plan_.tile_face[0] = 0;
-    std::vector<std::vector<Index>> left_out(tiles);
+    std::vector<std::vector<FaceCells>> left_out(tiles);
     std::atomic<Index> next{0};
     std::mutex alone;
     Steps steps;
@@ -341,27 +396,29 @@ class Arrangement {
       Steps own;
       for (Index t; (t = next.fetch_add(1)) < tiles_;) {
         const auto k = std::size_t(t);
-        const Index begin = at.offsets[k];
-        sort_rows(t, {at.item.data() + begin, at.item.data() + at.offsets[k + 1]}, rows);
-        plan_.tile_face[k + 1] = tuning_.parcels ? place_by_lanes(t, rows, begin, left_out[k])
-                                 : turned_       ? place_by_strips(t, rows, begin, left_out[k], own)
-                                                 : place_by_rows(t, rows, begin, left_out[k]);
+        fill_rows(t, rows);
+        plan_.tile_face[k + 1] = tuning_.parcels ? place_by_lanes(t, rows, begin[k], left_out[k])
+                                 : turned_       ? place_by_strips(t, rows, begin[k], left_out[k], own)
+                                                 : place_by_rows(t, rows, begin[k], left_out[k]);
       }
       const std::lock_guard<std::mutex> lock(alone);
       steps.join(own);
     });
+    dealt_.clear();
     plan_.view.reach = steps.reach;
     plan_.view.lattice = steps.repeated >= lattice * steps.all;
     std::partial_sum(plan_.tile_face.begin(), plan_.tile_face.end(), plan_.tile_face.begin());
     plan_.view.loose = plan_.tile_face[tiles];
     // Where something was left out, what follows moves up. It stands with the faces between tiles, after them.
     for (std::size_t t = 0; t < tiles; ++t) {
-      const Index from = at.offsets[t], to = plan_.tile_face[t], count = plan_.tile_face[t + 1] - to;
+      const Index from = begin[t], to = plan_.tile_face[t], count = plan_.tile_face[t + 1] - to;
       if (from != to) {
         const auto move_up = [&](auto& buffer) {
           if (!buffer.empty()) std::copy_n(buffer.begin() + from, count, buffer.begin() + to);
         };
         move_up(plan_.face_order);
+        move_up(plan_.owner);
+        move_up(plan_.neighbour);
         move_up(plan_.step);
         move_up(plan_.within);
       }
@@ -374,40 +431,41 @@ class Arrangement {
   // --- order 1 and more: faces between tiles --------------------------------------------------------------------
   /// Faces between tiles by lower tile, then higher tile, then cells; those of chosen orders first, order by order,
   /// pairs that share no tile together.
-  void outer_faces(const Buckets<Cells>& all, int orders) {
-    const auto lower = [&](Index f) { return std::min(a_[std::size_t(f)], b_[std::size_t(f)]); };
-    const auto higher = [&](Index f) { return std::max(a_[std::size_t(f)], b_[std::size_t(f)]); };
-    Buckets<Index> at;
-    at.offsets.assign(all.offsets.begin() + tiles_, all.offsets.end());
-    const Index within = at.offsets.front();
-    for (Index& offset : at.offsets) offset -= within;
-    at.item.resize(std::size_t(at.offsets.back()));
-    for_each_task(host_, std::size_t(tiles_), [&](std::size_t t) {
-      struct Key {
-        Index tile, low, high, face;
-        auto operator<=>(const Key&) const = default;
-      };
-      std::vector<Key> keys;
-      for (Index k = at.offsets[t]; k < at.offsets[t + 1]; ++k) {
-        const Cells& f = all.item[std::size_t(within + k)];
-        keys.push_back({tile_of(f.higher()), f.lower(), f.higher(), f.face});
-      }
-      std::sort(keys.begin(), keys.end());
-      std::transform(keys.begin(), keys.end(), at.item.begin() + at.offsets[t], [](const Key& k) { return k.face; });
-    });
-    const auto cut = Index(at.item.size());
+  void outer_faces(int orders) {
+    const auto cut = Index(between_.size());
     plan_.report.cut_fraction = faces_ ? double(cut) / faces_ : 0;
-    const auto put = [&](std::size_t k, Index f) { plan_.face_order[std::size_t(plan_.view.loose) + k] = f; };
-    for (std::size_t k = 0; k < does_not_fit_.size(); ++k) put(std::size_t(cut) + k, does_not_fit_[k]);
+    Buckets<FaceCells> at = in_buckets(
+        host_, cut, tiles_, [&](Index i) { return tile_of(between_[std::size_t(i)].lower()); },
+        [&](Index i) { return between_[std::size_t(i)]; });
+    between_ = {};
+    for_each_task(host_, std::size_t(tiles_), [&](std::size_t t) {
+      struct Keyed {
+        std::uint64_t high, low;
+        FaceCells face;
+        bool operator<(const Keyed& o) const { return high != o.high ? high < o.high : low < o.low; }
+      };
+      const std::span<FaceCells> faces(at.item.data() + at.offsets[t], at.item.data() + at.offsets[t + 1]);
+      std::vector<Keyed> sorted;
+      for (const FaceCells& f : faces)
+        sorted.push_back({std::uint64_t(tile_of(f.higher())) << 32 | std::uint32_t(f.lower()),
+                          std::uint64_t(f.higher()) << 32 | std::uint32_t(f.face), f});
+      std::sort(sorted.begin(), sorted.end());
+      std::transform(sorted.begin(), sorted.end(), faces.begin(), [](const Keyed& k) { return k.face; });
+    });
+    cut_from_ = std::move(at.offsets);
+    loose_ = std::move(at.item);
     chosen_ = 0;
-    if (plan_.view.strategy == FaceStrategy::tiles) {
-      for (std::size_t k = 0; k < at.item.size(); ++k) put(k, at.item[k]);
-      cut_from_ = at.offsets;
-      return;
-    }
-    // Which diagonals are dense enough for blocks (Algorithm 4).
+    if (plan_.view.strategy == FaceStrategy::diagonal) choose_orders(orders);
+    loose_.insert(loose_.end(), does_not_fit_.begin(), does_not_fit_.end());
+  }
+  /// How far apart the tiles of a face's cells stand.
+  Index order_of(const FaceCells& f) const { return tile_of(f.higher()) - tile_of(f.lower()); }
+
+  /// Which diagonals are dense enough for blocks (Algorithm 4), and their faces in classes.
+  void choose_orders(int orders) {
+    const auto cut = Index(loose_.size());
     std::vector<Index> faces_of(std::size_t(tiles_), 0);
-    for (const Index f : at.item) ++faces_of[std::size_t(tile_of(higher(f)) - tile_of(lower(f)))];
+    for (const FaceCells& f : loose_) ++faces_of[std::size_t(order_of(f))];
     std::vector<Index> rank(std::size_t(tiles_), -1);
     const double least = tuning_.density * plan_.view.loose / std::max<Index>(1, tiles_);
     plan_.report.orders = {0};
@@ -430,11 +488,13 @@ class Arrangement {
     const Index ranks = Index(dense.size());
     // Pairs (t, t + k) and (t + k, t + 2k) share a tile: every second run of k tiles is a class.
     const auto class_of = [&](Index i) {
-      const Index f = at.item[std::size_t(i)], t = tile_of(lower(f)), k = tile_of(higher(f)) - t;
-      return rank[std::size_t(k)] < 0 ? 2 * ranks : 2 * rank[std::size_t(k)] + t / k % 2;
+      const FaceCells& f = loose_[std::size_t(i)];
+      const Index k = order_of(f);
+      return rank[std::size_t(k)] < 0 ? 2 * ranks : 2 * rank[std::size_t(k)] + tile_of(f.lower()) / k % 2;
     };
-    const Buckets<Index> classes = in_buckets(host_, cut, 2 * ranks + 1, class_of, itself);
-    for (std::size_t k = 0; k < classes.item.size(); ++k) put(k, at.item[std::size_t(classes.item[k])]);
+    Buckets<FaceCells> classes =
+        in_buckets(host_, cut, 2 * ranks + 1, class_of, [&](Index i) { return loose_[std::size_t(i)]; });
+    loose_ = std::move(classes.item);
     chosen_ = classes.offsets[std::size_t(2 * ranks)];
     plan_.class_pair = {0};
     plan_.pair_slot = {0};
@@ -442,8 +502,8 @@ class Arrangement {
     for (Index c = 0; c < 2 * ranks; ++c) {
       Index k = classes.offsets[std::size_t(c)];
       while (k < classes.offsets[std::size_t(c) + 1]) {
-        const Index begin = k, t = tile_of(lower(loose_face(begin)));
-        while (k < classes.offsets[std::size_t(c) + 1] && tile_of(lower(loose_face(k))) == t) ++k;
+        const Index begin = k, t = tile_of(loose_[std::size_t(k)].lower());
+        while (k < classes.offsets[std::size_t(c) + 1] && tile_of(loose_[std::size_t(k)].lower()) == t) ++k;
         add_pair(begin, k);
       }
       if (Index(plan_.pair_slot.size()) - 1 > plan_.class_pair.back())
@@ -451,10 +511,8 @@ class Arrangement {
     }
     plan_.view.classes = Index(plan_.class_pair.size()) - 1;
   }
-  Index& loose_face(Index k) { return plan_.face_order[std::size_t(plan_.view.loose + k)]; }
-  /// Its cells, once the faces have their places.
-  Index owner_of(Index k) const { return plan_.owner[std::size_t(id_of(k) - plan_.view.listed)]; }
-  Index neighbour_of(Index k) const { return plan_.neighbour[std::size_t(id_of(k) - plan_.view.listed)]; }
+  Index owner_of(Index k) const { return loose_[std::size_t(k)].owner; }
+  Index neighbour_of(Index k) const { return loose_[std::size_t(k)].neighbour; }
   Index id_of(Index k) const { return home_.empty() ? plan_.view.loose + k : home_[std::size_t(k)]; }
 
   /// Loose faces begin .. end-1 are those between two tiles: in slots that meet no cell twice.
@@ -462,17 +520,15 @@ class Arrangement {
     constexpr Index bits = 64;
     met_[0].resize(std::size_t(plan_.view.most_cells));
     met_[1].resize(std::size_t(plan_.view.most_cells));
-    const Index low =
-        first_of(tile_of(std::min(a_[std::size_t(loose_face(begin))], b_[std::size_t(loose_face(begin))])));
-    const Index high =
-        first_of(tile_of(std::max(a_[std::size_t(loose_face(begin))], b_[std::size_t(loose_face(begin))])));
+    const FaceCells& any = loose_[std::size_t(begin)];
+    const Index low = first_of(tile_of(any.lower())), high = first_of(tile_of(any.higher()));
     const auto met = [&](Index cell) -> Met& {
       return cell >= high ? met_[1][std::size_t(cell - high)] : met_[0][std::size_t(cell - low)];
     };
     slot_of_.clear();
     for (Index k = begin; k < end; ++k) {
-      const Index f = loose_face(k);
-      Met &i = met(a_[std::size_t(f)]), &j = met(b_[std::size_t(f)]);
+      const FaceCells& f = loose_[std::size_t(k)];
+      Met &i = met(f.owner), &j = met(f.neighbour);
       Index s = Index(std::countr_one(i.used | j.used));
       if (s < bits) {
         i.used |= std::uint64_t(1) << s;
@@ -483,13 +539,13 @@ class Arrangement {
       }
       slot_of_.emplace_back(s, f);
     }
-    for (const auto& [slot, f] : slot_of_) met(a_[std::size_t(f)]) = met(b_[std::size_t(f)]) = {};
+    for (const auto& [slot, f] : slot_of_) met(f.owner) = met(f.neighbour) = {};
     std::stable_sort(slot_of_.begin(), slot_of_.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
     for (Index k = begin; k < end; ++k) {
       const auto& [slot, face] = slot_of_[std::size_t(k - begin)];
       if (k > begin && slot != slot_of_[std::size_t(k - begin) - 1].first)
         plan_.slot_face.push_back(plan_.view.loose + k);
-      loose_face(k) = face;
+      loose_[std::size_t(k)] = face;
     }
     plan_.slot_face.push_back(plan_.view.loose + end);
     plan_.pair_slot.push_back(Index(plan_.slot_face.size()) - 1);
@@ -513,7 +569,7 @@ class Arrangement {
     plan_.pair_cells.resize(std::size_t(chosen_));
     for (Index k = 0; k < chosen_; ++k)
       plan_.pair_cells[std::size_t(k)] = {number[std::size_t(owner_of(k))], number[std::size_t(neighbour_of(k))]};
-    for (Index k = chosen_; k < loose_; ++k) leave(k);
+    for (Index k = chosen_; k < Index(loose_.size()); ++k) leave(k);
   }
   /// Loose face k is left over, for both of its cells.
   void leave(Index k) {
@@ -524,31 +580,35 @@ class Arrangement {
 
   /// Cut faces go behind the faces of their lower tile: flat loops over faces meet each cell's faces together.
   void bring_home() {
-    Buffer<Index> order(plan_.face_order.size()), first(std::size_t(tiles_) + 1);
-    home_.resize(std::size_t(loose_));
-    const auto loose = plan_.face_order.begin() + plan_.view.loose;
-    for (std::size_t t = 0; t <= std::size_t(tiles_); ++t) first[t] = plan_.tile_face[t] + cut_from_[t];
-    for_each_task(host_, std::size_t(tiles_), [&](std::size_t t) {
-      std::copy(plan_.face_order.begin() + plan_.tile_face[t], plan_.face_order.begin() + plan_.tile_face[t + 1],
-                order.begin() + first[t]);
-      Index to = first[t] + plan_.tile_face[t + 1] - plan_.tile_face[t];
-      for (Index k = cut_from_[t]; k < cut_from_[t + 1]; ++k) {
-        order[std::size_t(to)] = loose[k];
-        home_[std::size_t(k)] = to++;
-      }
-    });
-    const Index cut = cut_from_[std::size_t(tiles_)];  // what does not fit stays at the end
-    std::copy(loose + cut, plan_.face_order.end(), order.begin() + first[std::size_t(tiles_)]);
-    std::iota(home_.begin() + cut, home_.end(), first[std::size_t(tiles_)]);
-    plan_.face_order = std::move(order);
+    const auto tiles = std::size_t(tiles_);
+    Buffer<Index> first(tiles + 1);
+    for (std::size_t t = 0; t <= tiles; ++t) first[t] = plan_.tile_face[t] + cut_from_[t];
+    for (Buffer<Index>* of_faces : {&plan_.face_order, &plan_.owner, &plan_.neighbour}) {
+      Buffer<Index> moved(of_faces->size());
+      for_each_task(host_, tiles, [&](std::size_t t) {
+        std::copy(of_faces->begin() + plan_.tile_face[t], of_faces->begin() + plan_.tile_face[t + 1],
+                  moved.begin() + first[t]);
+      });
+      *of_faces = std::move(moved);
+    }
+    home_.resize(loose_.size());
+    for (std::size_t t = 0; t < tiles; ++t)
+      std::iota(home_.begin() + cut_from_[t], home_.begin() + cut_from_[t + 1],
+                first[t] + plan_.tile_face[t + 1] - plan_.tile_face[t]);
+    std::iota(home_.begin() + cut_from_[tiles], home_.end(), first[tiles]);  // what does not fit stays at the end
     plan_.tile_face = std::move(first);
-    plan_.view.loose = plan_.tile_face[std::size_t(tiles_)];
+    plan_.view.loose = plan_.tile_face[tiles];
+  }
+  void put_loose() {
+    if (!tuning_.parcels)
+      for (Buffer<Index>* cells : {&plan_.owner, &plan_.neighbour}) cells->resize(loose_.size());
+    for (Index k = 0; k < Index(loose_.size()); ++k) put(id_of(k), loose_[std::size_t(k)]);
   }
 
   // --- strategy tiles: both tiles of a cut face compute it ------------------------------------------------------
   void cut_lists() {
-    const Index cut = loose_ - Index(does_not_fit_.size());
-    for (Index k = cut; k < loose_; ++k) leave(k);
+    const Index all = Index(loose_.size()), cut = all - Index(does_not_fit_.size());
+    for (Index k = cut; k < all; ++k) leave(k);
     // Twice: as seen by the owner's tile, and by the neighbour's.
     const auto cell_of = [&](Index i) { return i % 2 == 0 ? owner_of(i / 2) : neighbour_of(i / 2); };
     const Buckets<Index> at = in_buckets(
@@ -593,30 +653,34 @@ class Arrangement {
 
   const exec::Host& host_;
   PlanData& plan_;
-  const Buffer<Index>&a_, &b_;
+  const Mesh& mesh_;
+  const Buffer<Index>& place_;
   const FaceTuning& tuning_;
   double tiles_a_cell_ = 0;
-  Index faces_, tiles_ = 0, chosen_ = 0, loose_ = 0;  // chosen_: loose faces of chosen orders
-  Buffer<Index> cut_from_;  // of each tile: the first loose face that has its lower cell there
-  Buffer<Index> home_;      // of loose faces: their numbers, where they do not stand last
-  bool turned_ = false;     // whether some face's owner is its higher cell
-  Index slots_ = 0;         // places of a cell for the sums of its faces
-  Buffer<Index> sums_;      // of each cell: those that have a place
-  struct Met {              // of a cell in the pair at work
+  Index faces_, tiles_ = 0, chosen_ = 0;  // chosen_: loose faces of chosen orders
+  std::vector<DealtFaces> dealt_;         // faces within tiles, in pieces of the mesh's sequence
+  std::vector<FaceCells> between_;        // the others
+  Buffer<FaceCells> loose_;               // those and what does not fit, in their own sequence
+  Buffer<Index> cut_from_;                // of each tile: the first loose face that has its lower cell there
+  Buffer<Index> home_;                    // of loose faces: their numbers, where they do not stand last
+  bool turned_ = false;                   // whether some face's owner is its higher cell
+  Index slots_ = 0;                       // places of a cell for the sums of its faces
+  Buffer<Index> sums_;                    // of each cell: those that have a place
+  struct Met {                            // of a cell in the pair at work
     std::uint64_t used = 0;
     Index beyond = 0;
   };
   std::vector<Met> met_[2];
-  std::vector<std::pair<Index, Index>> slot_of_;  // slot, face
-  std::vector<Index> does_not_fit_;
+  std::vector<std::pair<Index, FaceCells>> slot_of_;
+  std::vector<FaceCells> does_not_fit_;
   std::vector<LeftOver> left_;
 };
 
 }  // namespace
 
-void arrange_tiles(const exec::Host& host, PlanData& plan, const Buffer<Index>& a, const Buffer<Index>& b,
+void arrange_tiles(const exec::Host& host, PlanData& plan, const Mesh& mesh, const Buffer<Index>& place,
                    std::span<const Index> offsets, const FaceTuning& tuning, int orders) {
-  Arrangement(host, plan, a, b, offsets, tuning).run(orders);
+  Arrangement(host, plan, mesh, place, offsets, tuning).run(orders);
 }
 
 }  // namespace krilu::mesh

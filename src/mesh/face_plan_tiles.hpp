@@ -6,9 +6,9 @@
 
 namespace krilu::mesh {
 
-/// Faces in order, and everything that the two strategies ask for. a, b: owner and neighbour of the mesh's faces, as
-/// places in the cell order; tile t holds places offsets[t] .. offsets[t+1]-1.
-void arrange_tiles(const exec::Host& host, PlanData& plan, const Buffer<Index>& a, const Buffer<Index>& b,
+/// Faces in order, and everything that the two strategies ask for. place: of the mesh's cells in the plan's order; tile
+/// t holds places offsets[t] .. offsets[t+1]-1.
+void arrange_tiles(const exec::Host& host, PlanData& plan, const Mesh& mesh, const Buffer<Index>& place,
                    std::span<const Index> offsets, const FaceTuning& tuning, int orders);
 
 }  // namespace krilu::mesh
