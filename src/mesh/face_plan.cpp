@@ -213,13 +213,18 @@ Piece piece_of(const Mesh& mesh, const CellBlocks& blocks, Index most) {
   for (Index k = begin; k < end; ++k)
     chosen[std::size_t(k - begin)] = blocks.order.empty() ? k : blocks.order[std::size_t(k)];
   std::sort(chosen.begin(), chosen.end());
-  std::vector<Index> number(std::size_t(mesh.cells), -1);
-  for (std::size_t i = 0; i < chosen.size(); ++i) number[std::size_t(chosen[i])] = Index(i);
+  // Of most faces one look at a bit, which stays in cache, is enough.
+  std::vector<bool> is_chosen(std::size_t(mesh.cells), false);
+  Buffer<Index> number(std::size_t(mesh.cells));  // of the chosen ones
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    is_chosen[std::size_t(chosen[i])] = true;
+    number[std::size_t(chosen[i])] = Index(i);
+  }
   for (std::size_t f = 0; f < mesh.owner.size(); ++f) {
-    const Index o = number[std::size_t(mesh.owner[f])], q = number[std::size_t(mesh.neighbour[f])];
-    if (o < 0 || q < 0) continue;
-    piece.mesh.owner.push_back(o);
-    piece.mesh.neighbour.push_back(q);
+    const auto o = std::size_t(mesh.owner[f]), q = std::size_t(mesh.neighbour[f]);
+    if (!is_chosen[o] || !is_chosen[q]) continue;
+    piece.mesh.owner.push_back(number[o]);
+    piece.mesh.neighbour.push_back(number[q]);
   }
   for (Index k = begin; k < end; ++k)
     piece.blocks.order.push_back(number[std::size_t(blocks.order.empty() ? k : blocks.order[std::size_t(k)])]);
