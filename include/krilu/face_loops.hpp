@@ -484,8 +484,11 @@ class FaceLoops {
       for (Index k = p.row[t]; k < p.row[t + 1]; ++k) sum[p.row_cell[k] - first] += rest_sum[k];
     if (!p.count) {
       const Index* end = p.strip_end + FacePlan::first_strip(t, first);
-      Index f = 0;
+      Index f = 0, asked = 0;
       for (Index i = 0; i < n; f = *end++) {
+        // What this strip's faces reach and those of the next may: they come to it in no sequence.
+        for (const Index front = std::min(n, i + p.reach + FacePlan::strip); asked < front; ++asked)
+          detail::ask(read, first + asked);
         faces_of_strip<State>(p.within, p.tile_face[t] + f, p.tile_face[t] + *end, first, sum, read, face);
         for (const Index last = std::min(n, i + FacePlan::strip); i < last; ++i)
           cell(first + i, State(read(first + i)), sum[i]);

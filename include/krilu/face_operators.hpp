@@ -21,9 +21,11 @@ template <class Loops>
 void multiply_symmetric(const Loops& loops, View<const double> diagonal, View<const double> upper, View<const double> x,
                         View<double> y) {
   loops.template sum_over_faces<RowState, double>(
-      KRILU_FN(Index c) {
-        return RowState{x[c], diagonal[c]};
-      },
+      loops.ahead(
+          KRILU_FN(Index c) {
+            return RowState{x[c], diagonal[c]};
+          },
+          x),
       KRILU_FN(Face f, const RowState& owner, const RowState& neighbour) {
         const double a = upper[f.id];
         return Both<double>{a * neighbour.x, a * owner.x};
@@ -36,9 +38,11 @@ template <class Loops>
 void multiply(const Loops& loops, View<const double> diagonal, View<const double> lower, View<const double> upper,
               View<const double> x, View<double> y) {
   loops.template sum_over_faces<RowState, double>(
-      KRILU_FN(Index c) {
-        return RowState{x[c], diagonal[c]};
-      },
+      loops.ahead(
+          KRILU_FN(Index c) {
+            return RowState{x[c], diagonal[c]};
+          },
+          x),
       KRILU_FN(Face f, const RowState& owner, const RowState& neighbour) {
         return Both<double>{upper[f.id] * neighbour.x, lower[f.id] * owner.x};
       },
@@ -76,9 +80,11 @@ template <class Loops>
 void gauss_gradient(const Loops& loops, View<const double> x, View<const double> weight, View<const Vector3> area,
                     View<const double> volume, View<Vector3> grad) {
   loops.template sum_over_faces<GradientState, Vector3>(
-      KRILU_FN(Index c) {
-        return GradientState{x[c], volume[c]};
-      },
+      loops.ahead(
+          KRILU_FN(Index c) {
+            return GradientState{x[c], volume[c]};
+          },
+          x),
       KRILU_FN(Face f, const GradientState& owner, const GradientState& neighbour) {
         const double w = weight[f.id];
         const Vector3 through = (w * owner.x + (1 - w) * neighbour.x) * area[f.id];

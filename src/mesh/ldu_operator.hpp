@@ -40,9 +40,11 @@ void residual_symmetric(const Loops& loops, const LduCoefficients& a, View<const
                         View<double> r) {
   const auto diagonal = a.diagonal, upper = a.upper;
   loops.template sum_over_faces<RowState, double>(
-      KRILU_FN(Index c) {
-        return RowState{x[c], diagonal[c]};
-      },
+      loops.ahead(
+          KRILU_FN(Index c) {
+            return RowState{x[c], diagonal[c]};
+          },
+          x),
       KRILU_FN(Face f, const RowState& owner, const RowState& neighbour) {
         const double v = upper[f.id];
         return Both<double>{v * neighbour.x, v * owner.x};
@@ -54,9 +56,11 @@ void residual(const Loops& loops, const LduCoefficients& a, View<const double> b
               View<double> r) {
   const auto diagonal = a.diagonal, lower = a.lower, upper = a.upper;
   loops.template sum_over_faces<RowState, double>(
-      KRILU_FN(Index c) {
-        return RowState{x[c], diagonal[c]};
-      },
+      loops.ahead(
+          KRILU_FN(Index c) {
+            return RowState{x[c], diagonal[c]};
+          },
+          x),
       KRILU_FN(Face f, const RowState& owner, const RowState& neighbour) {
         return Both<double>{upper[f.id] * neighbour.x, lower[f.id] * owner.x};
       },
