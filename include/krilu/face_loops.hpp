@@ -486,8 +486,8 @@ class FaceLoops {
       const Index* end = p.strip_end + FacePlan::first_strip(t, first);
       Index f = 0, asked = 0;
       for (Index i = 0; i < n; f = *end++) {
-        // What this strip's faces reach and those of the next may: they come to it in no sequence.
-        for (const Index front = std::min(n, i + p.reach + FacePlan::strip); asked < front; ++asked)
+        // What this strip's faces reach and those of the next may, where they come to it in no sequence.
+        for (const Index front = p.lattice ? 0 : std::min(n, i + p.reach + FacePlan::strip); asked < front; ++asked)
           detail::ask(read, first + asked);
         faces_of_strip<State>(p.within, p.tile_face[t] + f, p.tile_face[t] + *end, first, sum, read, face);
         for (const Index last = std::min(n, i + FacePlan::strip); i < last; ++i)

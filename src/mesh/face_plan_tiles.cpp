@@ -121,7 +121,7 @@ class Arrangement {
 
   /// Where the cells of all faces stand; those within tiles go to their tiles, the others between them.
   void deal() {
-    const auto pieces = std::size_t(std::clamp<Index>(faces_ / std::max<Index>(1, 16 * tiles_), 1, host_.threads()));
+    const auto pieces = std::size_t(std::clamp<Index>(faces_ / 16 / std::max<Index>(1, tiles_), 1, host_.threads()));
     const auto first_of_piece = [&](std::size_t p) {
       return Index(std::int64_t(faces_) * std::int64_t(p) / std::int64_t(pieces));
     };
@@ -159,8 +159,7 @@ class Arrangement {
   // --- order 0: faces within tiles ------------------------------------------------------------------------------
   /// A face in the row of its lower cell: how far away the other cell is, the face, and whether it is turned, its lower
   /// cell being the neighbour. Rows are sorted by this.
-  class InRow {
-   public:
+  struct InRow {
     InRow() = default;
     explicit InRow(const FaceCells& f)
         : word(std::uint64_t(std::abs(f.owner - f.neighbour)) << 32 | std::uint64_t(f.face) << 1 |
