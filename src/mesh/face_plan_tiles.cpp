@@ -4,17 +4,17 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <cstdlib>
 #include <limits>
 #include <mutex>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
+#include "mesh/buckets.hpp"
 #include "mesh/dealt_faces.hpp"
 #include "mesh/face_parcels.hpp"
 #include "mesh/left_over.hpp"
 #include "mesh/tasks.hpp"
+#include "mesh/tile_rows.hpp"
 
 namespace krilu::mesh {
 
@@ -24,47 +24,6 @@ constexpr Index lanes = 32;       // of a warp
 constexpr double lattice = 0.75;  // of the steps: lattices have 0.94 to 0.99, triangles 0.43, tetrahedra 0.01 to 0.14
 constexpr Index farthest = std::numeric_limits<std::uint16_t>::max();
 
-/// What make(i) gives of 0 <= i < n, in buckets and in sequence within each: `item` holds those of bucket k at
-/// offsets[k] .. offsets[k+1]-1. key(i) >= buckets: left out. Shared by threads; the same for any number of them.
-template <class T>
-struct Buckets {
-  Buffer<Index> offsets;
-  Buffer<T> item;
-};
-template <class Key, class Make>
-auto in_buckets(const exec::Host& host, Index n, Index buckets, Key key, Make make) {
-  const int team = n > 100000 ? std::clamp(int(n / std::max<Index>(1, buckets)), 1, host.threads()) : 1;
-  const auto B = std::size_t(buckets);
-  Buffer<Index> count(std::size_t(team) * B);
-  std::fill(count.begin(), count.end(), 0);
-  const auto piece = [&](int t) { return Index(std::int64_t(n) * t / team); };
-  const auto each = [&](auto f) {
-    std::atomic<int> next{0};
-    host.parallel(team, [&](int, int) {
-      for (int t; (t = next.fetch_add(1)) < team;) f(t);
-    });
-  };
-  each([&](int t) {
-    Index* const own = count.data() + std::size_t(t) * B;
-    for (Index i = piece(t); i < piece(t + 1); ++i)
-      if (const Index k = key(i); k < buckets) ++own[k];
-  });
-  Buckets<decltype(make(Index{}))> out;
-  out.offsets.resize(B + 1);
-  Index total = 0;
-  for (std::size_t k = 0; k < B; ++k) {
-    out.offsets[k] = total;
-    for (int t = 0; t < team; ++t) total += std::exchange(count[std::size_t(t) * B + k], total);
-  }
-  out.offsets[B] = total;
-  out.item.resize(std::size_t(total));
-  each([&](int t) {
-    Index* const own = count.data() + std::size_t(t) * B;
-    for (Index i = piece(t); i < piece(t + 1); ++i)
-      if (const Index k = key(i); k < buckets) out.item[std::size_t(own[k]++)] = make(i);
-  });
-  return out;
-}
 constexpr auto itself = [](Index i) { return i; };
 
 class Arrangement {
@@ -157,77 +116,6 @@ class Arrangement {
   }
 
   // --- order 0: faces within tiles ------------------------------------------------------------------------------
-  /// A face in the row of its lower cell: how far away the other cell is, the face, and whether it is turned, its lower
-  /// cell being the neighbour. Rows are sorted by this.
-  struct InRow {
-    InRow() = default;
-    explicit InRow(const FaceCells& f)
-        : word(std::uint64_t(std::abs(f.owner - f.neighbour)) << 32 | std::uint64_t(f.face) << 1 |
-               std::uint32_t(f.neighbour - f.owner) >> 31) {}
-    Index step() const { return Index(word >> 32); }
-    Index face() const { return Index((word & 0xffffffffu) >> 1); }
-    bool turned() const { return word & 1; }
-    FaceCells of(Index lower) const {
-      return turned() ? FaceCells{face(), lower + step(), lower} : FaceCells{face(), lower, lower + step()};
-    }
-    bool operator<(InRow o) const { return word < o.word; }
-
-    std::uint64_t word;
-  };
-  /// The rows of a tile's cells. Work space of one thread.
-  struct Rows {
-    std::vector<InRow> face;
-    std::vector<Index> end;  // of each cell's
-    std::span<InRow> of(Index i) {
-      const Index begin = i > 0 ? end[std::size_t(i) - 1] : 0;
-      return {face.data() + begin, face.data() + end[std::size_t(i)]};
-    }
-    Index count(Index first, Index last) const {
-      return end[std::size_t(last) - 1] - (first > 0 ? end[std::size_t(first) - 1] : 0);
-    }
-    /// Rows first .. last-1; to be called for a few, just before they are read.
-    void sort(Index first, Index last) {
-      for (Index i = first; i < last; ++i) sort_row(of(i));
-    }
-  };
-  /// Up to four without a branch: which of two is the lesser no processor foresees.
-  static void sort_row(std::span<InRow> row) {
-    const auto exchange = [](std::uint64_t& a, std::uint64_t& b) {
-      const std::uint64_t swapped = (a ^ b) & (0 - std::uint64_t(b < a));
-      a ^= swapped;
-      b ^= swapped;
-    };
-    if (row.size() <= 1) return;
-    if (row.size() == 2) return exchange(row[0].word, row[1].word);
-    if (row.size() > 4) return std::sort(row.begin(), row.end());
-    std::uint64_t a = row[0].word, b = row[1].word, c = row[2].word;
-    exchange(a, b);
-    exchange(b, c);
-    exchange(a, b);
-    if (row.size() == 4) {
-      std::uint64_t d = row[3].word;
-      exchange(c, d);
-      exchange(b, c);
-      exchange(a, b);
-      row[3].word = d;
-    }
-    row[0].word = a;
-    row[1].word = b;
-    row[2].word = c;
-  }
-  void fill_rows(Index t, Rows& rows) const {
-    const Index first = first_of(t);
-    rows.end.assign(std::size_t(cells_of(t)) + 1, 0);
-    const auto for_faces = [&](auto f) {
-      for (const DealtFaces& dealt : dealt_) dealt.for_each(t, f);
-    };
-    Index* const end = rows.end.data();
-    for_faces([=](const FaceCells& f) { ++end[f.lower() - first + 1]; });
-    std::partial_sum(rows.end.begin(), rows.end.end(), rows.end.begin());
-    rows.face.resize(std::size_t(rows.end.back()));
-    InRow* const face = rows.face.data();
-    for_faces([=](const FaceCells& f) { face[end[f.lower() - first]++] = InRow(f); });
-  }
   /// So many places for the sums of a cell's faces that all but a few sums have one, as far as memory goes.
   void choose_slots() {
     plan_.view.stride = Index(std::bit_ceil(std::uint32_t(std::max<Index>(1, plan_.view.most_cells))));
@@ -253,7 +141,7 @@ class Arrangement {
   }
 
   /// By lower cell, then by higher, all of them being owners. What fits no bytes is left out. How many are not.
-  Index place_by_rows(Index t, Rows& rows, Index at, std::vector<FaceCells>& left_out) {
+  Index place_by_rows(Index t, TileRows& rows, Index at, std::vector<FaceCells>& left_out) {
     constexpr Index most = std::numeric_limits<std::uint8_t>::max();
     const Index begin = at;
     for (Index i = 0; i < cells_of(t); ++i) {
@@ -290,7 +178,7 @@ class Arrangement {
 
   /// Strip after strip; a strip's faces, by rows, from each quarter of them in turn: one face after the other of the
   /// same cell would have to wait for its sum to arrive in cache.
-  Index place_by_strips(Index t, Rows& rows, Index at, std::vector<FaceCells>& left_out, Steps& steps) {
+  Index place_by_strips(Index t, TileRows& rows, Index at, std::vector<FaceCells>& left_out, Steps& steps) {
     constexpr Index hands = 4, looked_at = 4;  // of so many cells one
     const Index begin = at, cells = cells_of(t);
     Index* strip_end = plan_.strip_end.data() + FacePlan::first_strip(t, first_of(t));
@@ -335,7 +223,7 @@ class Arrangement {
 
   /// For 32 lower cells the first faces of all, then the second, and so on: the threads of a warp meet cells that stand
   /// side by side. What finds no place for its sums is left out.
-  Index place_by_lanes(Index t, Rows& rows, Index at, std::vector<FaceCells>& left_out) {
+  Index place_by_lanes(Index t, TileRows& rows, Index at, std::vector<FaceCells>& left_out) {
     const Index begin = at;
     for (Index i = 0; i < cells_of(t); i += lanes) {
       const Index last = std::min(cells_of(t), i + lanes);
@@ -391,11 +279,11 @@ class Arrangement {
     std::mutex alone;
     Steps steps;
     host_.parallel(host_.threads(), [&](int, int) {
-      Rows rows;
+      TileRows rows;
       Steps own;
       for (Index t; (t = next.fetch_add(1)) < tiles_;) {
         const auto k = std::size_t(t);
-        fill_rows(t, rows);
+        rows.fill(dealt_, t, first_of(t), cells_of(t));
         plan_.tile_face[k + 1] = tuning_.parcels ? place_by_lanes(t, rows, begin[k], left_out[k])
                                  : turned_       ? place_by_strips(t, rows, begin[k], left_out[k], own)
                                                  : place_by_rows(t, rows, begin[k], left_out[k]);
