@@ -33,6 +33,16 @@ constexpr int simd_width(int most) {
   return std::min(most, bytes / int(sizeof(T)));
 }
 
+/// W zeros. GCC writes some constants to memory in halves and reads them back as a whole, which no core forwards.
+template <class T, int W>
+[[gnu::always_inline]] inline Simd<T, W> zeros() {
+  Simd<T, W> v = {};
+#if defined(__SSE2__)
+  if constexpr (sizeof v == 16) asm("" : "+x"(v));
+#endif
+  return v;
+}
+
 /// at[0 .. W-1], which may be stored in another type.
 template <class T, int W, class S>
 [[gnu::always_inline]] inline Simd<T, W> load(const S* at) {

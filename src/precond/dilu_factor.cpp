@@ -9,12 +9,29 @@ namespace krilu::precond {
 
 namespace {
 
+/// The reciprocal pivots of a node's rows, one after another.
+template <bool symmetric, class T>
+void pivots_of_node(const sparse::SplitView<T>& a, Index slice, double shift, const Offset* partner, T* rd,
+                    Trouble& trouble) {
+  const sparse::PatternView& p = a.pattern;
+  for (Index i = p.slice_row[slice]; i < p.slice_row[slice + 1]; ++i) {
+    T pivot = shifted_diagonal(a, slice, i - p.slice_row[slice], shift);
+    for_row_entries(p, p.lower, slice, i - p.slice_row[slice], [&](Offset k) {
+      const T mirror = partner[k] >= 0 ? a.upper[partner[k]] : T(0);
+      pivot -= a.lower[k] * rd[p.lower.column[k]] * mirror;
+      if (symmetric && mirror != a.lower[k]) note_row(trouble.asymmetric, i);
+    });
+    rd[i] = reciprocal_pivot(pivot, i, trouble.zero_pivot);
+  }
+}
+
 /// The reciprocal pivots of a slice's rows, which wait for none of one another. Padding has no partner.
 template <int H, bool symmetric, class T>
 void pivots(const sparse::SplitView<T>& a, Index slice, double shift, const Offset* partner, T* rd, Trouble& trouble) {
+  if constexpr (H == 0) return pivots_of_node<symmetric>(a, slice, shift, partner, rd, trouble);
   const sparse::PartPattern& part = a.pattern.lower;
   const Index first = a.pattern.slice_row[slice], lanes = a.pattern.slice_row[slice + 1] - first;
-  T pivot[H] = {};
+  T pivot[sparse::lanes_of<H>] = {};
   sparse::for_lanes<H>(lanes, [&](Index q) { pivot[q] = a.diagonal[first + q]; });
   for (Index q = 0; shift != 0 && q < lanes; ++q) pivot[q] = shifted_diagonal(a, slice, q, shift);
   for (Offset k = part.offset[slice]; k < part.offset[slice + 1]; k += H)

@@ -54,11 +54,13 @@ class UpperEntries {
   static constexpr Index short_row = 24;
   Index length(Index i) const {
     if (p_.upper.length) return p_.upper.length[i];
-    return p_.upper.offset[slice_of_row_[std::size_t(i)] + 1] - p_.upper.offset[slice_of_row_[std::size_t(i)]];
+    const Index s = slice_of_row_[std::size_t(i)];
+    return p_.entries(p_.upper, s, i - p_.slice_row[s]).count();
   }
   Offset at(Index i, Index k) const {
     const Index s = slice_of_row_[std::size_t(i)];
-    return p_.upper.offset[s] + k * p_.height + (i - p_.slice_row[s]);
+    const sparse::PatternView::Entries e = p_.entries(p_.upper, s, i - p_.slice_row[s]);
+    return e.begin + k * e.stride;
   }
   sparse::PatternView p_;
   std::vector<Index> slice_of_row_;
@@ -69,13 +71,12 @@ class UpperEntries {
 void find_partners(const exec::Host& host, const sparse::PatternView& p, Offset* partner) {
   const UpperEntries upper(host, p);
   host.for_each_range(std::size_t(p.slices), [&](Index begin, Index end) {
-    for (Index s = begin; s < end; ++s)
-      for (Offset k = p.lower.offset[s]; k < p.lower.offset[s + 1]; ++k) {
-        const Index lane = (k - p.lower.offset[s]) % p.height, entry = (k - p.lower.offset[s]) / p.height;
-        const Index i = p.slice_row[s] + lane;
-        const bool padding = i >= p.slice_row[s + 1] || (p.lower.length && entry >= p.lower.length[i]);
-        partner[k] = padding ? -1 : upper.find(p.lower.column[k], i);
-      }
+    for (Index s = begin; s < end; ++s) {
+      std::fill(partner + p.lower.offset[s], partner + p.lower.offset[s + 1], -1);
+      for (Index i = p.slice_row[s]; i < p.slice_row[s + 1]; ++i)
+        for_row_entries(p, p.lower, s, i - p.slice_row[s],
+                        [&](Offset k) { partner[k] = upper.find(p.lower.column[k], i); });
+    }
   });
 }
 

@@ -13,9 +13,8 @@ namespace krilu::precond {
 template <class F>
 inline void for_row_entries(const sparse::PatternView& p, const sparse::PartPattern& part, Index slice, Index lane,
                             F f) {
-  const Offset begin = part.offset[slice];
-  const Offset end = part.length ? begin + part.length[p.slice_row[slice] + lane] * p.height : part.offset[slice + 1];
-  for (Offset k = begin; k < end; k += p.height) f(k + lane);
+  const sparse::PatternView::Entries e = p.entries(part, slice, lane);
+  for (Offset k = e.begin; k < e.end; k += e.stride) f(k);
 }
 
 /// The diagonal with its shift: |a_ii| grows by shift times the row's largest entry, in the sign of a_ii (plus for 0).

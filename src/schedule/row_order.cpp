@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "schedule/levels.hpp"
 
@@ -104,6 +105,97 @@ sparse::RowOrder by_windows(const CsrView& a, const Order& order) {
   }
   out.place = inverse(out.rows);
   if (!order.empty()) out.rank = inverse(order);
+  return out;
+}
+
+std::vector<Index> nodes_of(const CsrView& a, const Order& order) {
+  const auto row = [&](Index k) { return order.empty() ? k : order[std::size_t(k)]; };
+  const auto columns = [&](Index i) { return std::span(a.columns + a.offsets[i], a.columns + a.offsets[i + 1]); };
+  const auto has = [](std::span<const Index> of, Index i) { return std::binary_search(of.begin(), of.end(), i); };
+  std::vector<Index> node{0};
+  for (Index first = 0, next = 0; first < a.rows; first = next) {
+    const std::span<const Index> shared = columns(row(first));
+    const auto joins = [&](Index i) { return std::ranges::equal(shared, columns(i)) && has(shared, i); };
+    next = first + 1;
+    while (next < a.rows && next - first < sparse::most_node_rows && joins(row(next))) ++next;
+    if (next > first + 1 && !has(shared, row(first))) next = first + 1;
+    node.push_back(next);
+  }
+  return node;
+}
+
+namespace {
+
+/// Whether a tenth of the rows, as far as one in so many tells, have the columns of the row behind them.
+bool seem_nodes(const CsrView& a, const Order& order) {
+  constexpr Index looked_at = 1000;
+  const auto columns = [&](Index k) {
+    const Index i = order.empty() ? k : order[std::size_t(k)];
+    return std::span(a.columns + a.offsets[i], a.columns + a.offsets[i + 1]);
+  };
+  Index looks = 0, same = 0;
+  for (Index k = 0; k + 1 < a.rows; k += a.rows / looked_at + 1, ++looks)
+    same += std::ranges::equal(columns(k), columns(k + 1));
+  return 10 * same > looks;
+}
+
+/// nodes_of, or nothing where too few rows share their columns.
+std::vector<Index> worthwhile_nodes(const CsrView& a, const Order& order) {
+  constexpr double least = 1.6;  // entries a column
+  if (!seem_nodes(a, order)) return {};
+  std::vector<Index> node = nodes_of(a, order);
+  double columns = 0;
+  for (std::size_t n = 0; n + 1 < node.size(); ++n) {
+    const Index first = order.empty() ? node[n] : order[std::size_t(node[n])];
+    columns += double(a.offsets[first + 1] - a.offsets[first]);
+  }
+  const bool many = columns > 0 && double(a.offsets[a.rows]) >= least * columns;
+  return many ? std::move(node) : std::vector<Index>();
+}
+
+}  // namespace
+
+sparse::RowOrder for_sweeps(const exec::Host& host, const CsrView& a, const CsrView& adjacency, const Order& order) {
+  const std::vector<Index> node = worthwhile_nodes(a, order);
+  if (node.empty()) return by_levels(host, a, adjacency, order);
+  sparse::RowOrder out;
+  out.rank = inverse(order);
+  const auto row = [&](Index k) { return order.empty() ? k : order[std::size_t(k)]; };
+  const auto rank = [&](Index i) { return order.empty() ? i : out.rank[std::size_t(i)]; };
+  std::vector<Index> level(std::size_t(a.rows)), node_of(std::size_t(a.rows));
+  for (std::size_t n = 0; n + 1 < node.size(); ++n) {
+    Index own = 0;
+    for (Index k = node[n]; k < node[n + 1]; ++k)
+      for (Offset e = adjacency.offsets[row(k)]; e < adjacency.offsets[row(k) + 1]; ++e)
+        if (const Index other = adjacency.columns[e]; rank(other) < node[n])
+          own = std::max(own, level[std::size_t(other)] + 1);
+    for (Index k = node[n]; k < node[n + 1]; ++k) {
+      level[std::size_t(row(k))] = own;
+      node_of[std::size_t(row(k))] = Index(n);
+    }
+  }
+  LevelOrder sorted = sort_by_level(level, order.empty() ? nullptr : &order);
+  out.rows = std::move(sorted.rows);
+  out.group = std::move(sorted.offsets);
+  out.place = inverse(out.rows);
+  out.keeps_sequence = true;
+  const auto node_at = [&](Index k) { return node_of[std::size_t(out.rows[std::size_t(k)])]; };
+  for (Index k = 0; k < a.rows; ++k)
+    if (k == 0 || node_at(k) != node_at(k - 1)) out.node.push_back(k);
+  out.node.push_back(a.rows);
+  return out;
+}
+
+sparse::RowOrder for_products(const CsrView& a, const Order& order) {
+  std::vector<Index> node = worthwhile_nodes(a, order);
+  if (node.empty()) return by_windows(a, order);
+  sparse::RowOrder out;
+  out.rows = order.empty() ? natural(a.rows) : order;
+  out.group = {0, a.rows};
+  out.rank = inverse(order);
+  out.place = inverse(out.rows);
+  out.node = std::move(node);
+  out.keeps_sequence = true;
   return out;
 }
 

@@ -23,4 +23,15 @@ sparse::RowOrder by_parts(const exec::Host& host, const CsrView& a, const CsrVie
 /// For operators without a triangular solve: the given order, rows of equal length together within short windows.
 sparse::RowOrder by_windows(const CsrView& a, const Order& order);
 
+/// Rows that follow one another in `order` and have the same columns, their own among them, are the unknowns of a node:
+/// velocities and pressure at a point, say. Offsets into the order, single rows included; no node has more than
+/// sparse::most_node_rows.
+std::vector<Index> nodes_of(const CsrView& a, const Order& order);
+
+/// What a solver stores its rows in: node after node (RowOrder::node) where most rows are nodes', which spares reading
+/// each column once for every row; else by_levels. Levels of nodes are those of the graph of nodes.
+sparse::RowOrder for_sweeps(const exec::Host& host, const CsrView& a, const CsrView& adjacency, const Order& order);
+/// The same for products alone: nodes in the given order, else by_windows.
+sparse::RowOrder for_products(const CsrView& a, const Order& order);
+
 }  // namespace krilu::schedule

@@ -44,12 +44,14 @@ class System {
   void analyse(const CsrView& a, const CsrView& graph, const Plan& plan) {
     const exec::Host host(ex_.threads());
     const schedule::Order order = schedule::order_by_name(plan.ordering, a, graph);
-    order_ = plan.triangular ? schedule::by_levels(host, a, graph, order) : schedule::by_windows(a, order);
+    order_ = plan.triangular ? schedule::for_sweeps(host, a, graph, order) : schedule::for_products(a, order);
     place_.resize(order_.rows.size());
     for (std::size_t i = 0; i < place_.size(); ++i) place_[std::size_t(order_.rows[i])] = Index(i);
     pattern_ = std::make_shared<const sparse::SplitPattern>(ex_, host, a, order_);
-    shape_ = fmt::format("{} levels in {} ordering, stored in slices of {} rows", order_.group.size() - 1,
-                         plan.ordering, pattern_->height());
+    shape_ = fmt::format("{} levels in {} ordering, stored {}", order_.group.size() - 1, plan.ordering,
+                         pattern_->height() > 0 ? fmt::format("in slices of {} rows", pattern_->height())
+                                                : fmt::format("by nodes of {:.1f} rows",
+                                                              double(a.rows) / std::max(1, pattern_->slices())));
   }
   void set_values(const CsrView& a, bool) {
     const exec::Host host(ex_.threads());

@@ -10,7 +10,6 @@
 #include <tuple>
 
 #include "krilu/error.hpp"
-#include "sparse/slices.hpp"
 
 namespace krilu::sparse {
 
@@ -49,21 +48,23 @@ struct Slices {
   std::vector<Offset> lower, upper;
 };
 
-/// Cuts groups into slices of at most `height` rows. Returns nothing where an offset would not fit its type.
+/// Cuts groups into slices of at most `height` rows, or into nodes (0). False where an offset would not fit its type.
 bool cut(const RowOrder& order, const Lengths& n, int height, Slices& s) {
   s = {{0}, {0}, {0}, {0}};
   std::int64_t lower = 0, upper = 0;
+  std::size_t node = 0;
   for (std::size_t g = 0; g + 1 < order.group.size(); ++g) {
-    for (Index r = order.group[g]; r < order.group[g + 1]; r += height) {
-      const Index end = std::min<Index>(r + height, order.group[g + 1]);
+    for (Index r = order.group[g], end = 0; r < order.group[g + 1]; r = end) {
+      end = height > 0 ? std::min<Index>(r + height, order.group[g + 1]) : order.node[++node];
+      const Index stride = height > 0 ? height : end - r;
       Index widest_lower = 0, widest_upper = 0;
       for (Index i = r; i < end; ++i) {
         widest_lower = std::max(widest_lower, n.lower[std::size_t(i)]);
         widest_upper = std::max(widest_upper, n.upper[std::size_t(i)]);
       }
-      lower += std::int64_t(widest_lower) * height;
-      upper += std::int64_t(widest_upper) * height;
-      if (std::max(lower, upper) > std::numeric_limits<Offset>::max()) return false;
+      lower += std::int64_t(widest_lower) * stride;
+      upper += std::int64_t(widest_upper) * stride;
+      if (std::max(lower, upper) > std::numeric_limits<Offset>::max() - most_node_rows) return false;
       if (height > 1 && std::max(widest_lower, widest_upper) > std::numeric_limits<std::uint16_t>::max()) return false;
       s.first_row.push_back(end);
       s.lower.push_back(Offset(lower));
@@ -155,6 +156,23 @@ void copy_slice(const CsrView& a, const RowOrder& order, Index slice, const Patt
   }
 }
 
+/// The same for a node, whose rows bring the same columns.
+template <class T>
+void copy_node(const CsrView& a, const RowOrder& order, Index slice, const PatternView& p, T* lower, T* diagonal,
+               T* upper) {
+  const Index first = p.slice_row[slice], rows = p.slice_row[slice + 1] - first;
+  for (Index q = 0; q < rows; ++q) {
+    const double* from = a.values + a.offsets[order.rows[std::size_t(first + q)]];
+    const auto copy = [&](const PartPattern& part, T* to) {
+      const PatternView::Entries e = p.entries(part, slice, q);
+      for (Offset k = e.begin; k < e.end; k += e.stride) to[k] = T(*from++);
+    };
+    copy(p.lower, lower);
+    diagonal[first + q] = T(*from++);
+    copy(p.upper, upper);
+  }
+}
+
 /// The same for any order.
 template <class T>
 void sort_slice(const CsrView& a, const RowOrder& order, Index slice, const PatternView& p, std::vector<Offset>& sorted,
@@ -162,17 +180,18 @@ void sort_slice(const CsrView& a, const RowOrder& order, Index slice, const Patt
   const Index first = p.slice_row[slice];
   for (Index i = first; i < p.slice_row[slice + 1]; ++i) {
     const Index row = order.rows[std::size_t(i)];
-    Offset l = p.lower.offset[slice] + (i - first), u = p.upper.offset[slice] + (i - first);
+    Offset l = p.entries(p.lower, slice, i - first).begin, u = p.entries(p.upper, slice, i - first).begin;
+    const Index stride = p.stride(slice);
     diagonal[i] = 0;
     for_entries(a, order, row, sorted, [&](Offset k) {
       const Index side = order.side(row, a.columns[k]);
       const T v = T(a.values[k]);
       if (side < 0) {
         lower[l] = v;
-        l += p.height;
+        l += stride;
       } else if (side > 0) {
         upper[u] = v;
-        u += p.height;
+        u += stride;
       } else {
         diagonal[i] = v;
       }
@@ -190,9 +209,10 @@ SplitPattern::SplitPattern(const exec::Host& host, const CsrView& a, const RowOr
     if (!cut(order, n, h, s)) return std::numeric_limits<double>::infinity();
     return double(s.lower.back() + std::int64_t(s.upper.back())) / std::max(1.0, double(n.entries));
   };
-  height_ = height > 0 ? height : 1;
+  height_ = std::max(height, 1);
   for (int h : {8, 4})
     if (height == 0 && height_ == 1 && padded(h) <= 1.2) height_ = h;
+  if (!order.node.empty()) height_ = 0;  // rows of one level may be a node's, and wait for one another
   if (!cut(order, n, height_, s))
     throw Error("the matrix does not fit 32-bit positions once padded: it has too many nonzeros for one device");
   host_slice_row_ = std::move(s.first_row);
@@ -204,30 +224,31 @@ SplitPattern::SplitPattern(const exec::Host& host, const CsrView& a, const RowOr
   slice_row_ = copied(host, host_slice_row_);
   lower_.offset = copied(host, host_lower_offset_);
   upper_.offset = copied(host, host_upper_offset_);
-  lower_.column = host.allocate<Index>(std::size_t(lower_entries()));
-  upper_.column = host.allocate<Index>(std::size_t(upper_entries()));
-  if (height_ > 1)
-    for (auto [part, entries] : {std::pair{&lower_, lower_entries()}, std::pair{&upper_, upper_entries()}}) {
-      part->length = host.allocate<std::uint16_t>(std::size_t(rows_));
-      part->run = host.allocate<Index>(std::size_t(entries / height_));
-    }
+  for (auto [part, entries] : {std::pair{&lower_, lower_entries()}, std::pair{&upper_, upper_entries()}}) {
+    part->column = host.allocate<Index>(std::size_t(entries));
+    if (height_ > 1) part->length = host.allocate<std::uint16_t>(std::size_t(rows_));
+    if (height_ > 1) part->run = host.allocate<Index>(std::size_t(entries / height_));
+  }
   std::atomic<Offset> lower_runs{0}, upper_runs{0};
   host.for_each_range(std::size_t(slices()), [&](Index begin, Index end) {
     std::vector<Offset> sorted;
     for (Index slice = begin; slice < end; ++slice) {
       const Offset at_lower = host_lower_offset_[std::size_t(slice)], at_upper = host_upper_offset_[std::size_t(slice)];
-      const Index first = host_slice_row_[std::size_t(slice)];
-      for (Index i = first; i < host_slice_row_[std::size_t(slice) + 1]; ++i) {
+      const Index first = host_slice_row_[std::size_t(slice)], lanes = host_slice_row_[std::size_t(slice) + 1] - first;
+      const Index stride = height_ > 0 ? height_ : lanes;
+      for (Index i = first; i < first + lanes; ++i) {
         Offset l = at_lower + (i - first), u = at_upper + (i - first);
+        if (height_ == 0)  // a node's upper entries end together
+          u = host_upper_offset_[std::size_t(slice) + 1] - n.upper[std::size_t(i)] * lanes + (i - first);
         const Index row = order.rows[std::size_t(i)];
         for_entries(a, order, row, sorted, [&](Offset k) {
           const Index side = order.side(row, a.columns[k]);
           if (side < 0) {
             lower_.column.data()[l] = order.place[std::size_t(a.columns[k])];
-            l += height_;
+            l += stride;
           } else if (side > 0) {
             upper_.column.data()[u] = order.place[std::size_t(a.columns[k])];
-            u += height_;
+            u += stride;
           }
         });
         if (height_ > 1) {
@@ -235,21 +256,49 @@ SplitPattern::SplitPattern(const exec::Host& host, const CsrView& a, const RowOr
           upper_.length.data()[i] = std::uint16_t(n.upper[std::size_t(i)]);
         }
       }
-      const Index lanes = host_slice_row_[std::size_t(slice) + 1] - first;
+      if (height_ < 2) continue;
       lower_runs += pad(lower_, n.lower.data() + first, lanes, at_lower, host_lower_offset_[std::size_t(slice) + 1]);
       upper_runs += pad(upper_, n.upper.data() + first, lanes, at_upper, host_upper_offset_[std::size_t(slice) + 1]);
     }
   });
+  if (height_ == 0) {
+    find_steps(host, lower_, host_lower_offset_);
+    find_steps(host, upper_, host_upper_offset_);
+  }
   constexpr double rare = 0.2;
   if (lower_runs * height_ <= rare * lower_entries()) lower_.run = host.allocate<Index>(0);
   if (upper_runs * height_ <= rare * upper_entries()) upper_.run = host.allocate<Index>(0);
+}
+
+/// The columns of nodes, once for all of a node's rows, and for their padding.
+void SplitPattern::find_steps(const exec::Host& host, Part& part, const std::vector<Offset>& offset) const {
+  part.step = host.allocate<Offset>(offset.size());
+  Offset* const step = part.step.data();
+  step[0] = 0;
+  const auto rows = [&](Index slice) {
+    return host_slice_row_[std::size_t(slice) + 1] - host_slice_row_[std::size_t(slice)];
+  };
+  for (Index s = 0; s < slices(); ++s)
+    step[s + 1] = step[s] + (offset[std::size_t(s) + 1] - offset[std::size_t(s)]) / rows(s);
+  part.step_column = host.allocate<Index>(std::size_t(step[slices()]));
+  host.for_each_range(std::size_t(slices()), [&](Index begin, Index end) {
+    for (Index s = begin; s < end; ++s) {
+      // The longest row has them all: the last one of lower entries, the first one of upper entries.
+      const Index lanes = rows(s), longest = &part == &lower_ ? lanes - 1 : 0;
+      for (Offset k = 0; k < step[s + 1] - step[s]; ++k) {
+        Index* const column = part.column.data() + offset[std::size_t(s)] + k * lanes;
+        part.step_column.data()[step[s] + k] = column[longest];
+        std::fill(column, column + lanes, column[longest]);
+      }
+    }
+  });
+  std::fill(part.column.data() + offset.back(), part.column.data() + part.column.size(), 0);
 }
 
 /// Gives padding its columns, which are multiplied by zero: where all others of a step follow one another, it goes on
 /// in the same way, as long as the slice reads what is before and behind; else it is what some row of the slice reads.
 /// Either is ready when the slice runs. Notes which steps are runs, and returns their number.
 Offset SplitPattern::pad(const Part& part, const Index* length, Index lanes, Offset begin, Offset end) const {
-  if (height_ == 1) return 0;
   Index* const column = part.column.data();
   Index least = std::numeric_limits<Index>::max(), most = -1, safe = -1;
   const auto is_entry = [&](Offset k, Index q) { return q < lanes && (k - begin) / height_ < length[q]; };
@@ -282,12 +331,19 @@ Offset SplitPattern::pad(const Part& part, const Index* length, Index lanes, Off
 }
 
 PatternView SplitPattern::view() const {
-  return {rows_,
-          slices(),
-          height_,
-          slice_row_.data(),
-          {lower_.offset.data(), lower_.column.data(), lower_.length.data(), nullptr, nullptr, lower_.run.data()},
-          {upper_.offset.data(), upper_.column.data(), upper_.length.data(), nullptr, nullptr, upper_.run.data()}};
+  const auto part = [this](const Part& p) {
+    const bool nodes = height_ == 0;
+    return PartPattern{p.offset.data(),
+                       p.column.data(),
+                       height_ > 1 ? p.length.data() : nullptr,
+                       nullptr,
+                       nullptr,
+                       p.run.data(),
+                       nodes ? p.step.data() : nullptr,
+                       nodes ? p.step_column.data() : nullptr,
+                       nodes && &p == &upper_};
+  };
+  return {rows_, slices(), height_, slice_row_.data(), part(lower_), part(upper_)};
 }
 
 std::size_t SplitPattern::bytes() const {
@@ -295,7 +351,8 @@ std::size_t SplitPattern::bytes() const {
                   (group_slices_.capacity() + part_slices_.capacity()) * sizeof(Index) +
                   (host_lower_offset_.capacity() + host_upper_offset_.capacity()) * sizeof(Offset);
   for (const Part* p : {&lower_, &upper_})
-    b += p->offset.bytes() + p->column.bytes() + p->length.bytes() + p->run.bytes();
+    b += p->offset.bytes() + p->column.bytes() + p->length.bytes() + p->run.bytes() + p->step.bytes() +
+         p->step_column.bytes();
   return b;
 }
 
@@ -330,9 +387,14 @@ SplitMatrix<T> fill_values(const exec::Host& host, std::shared_ptr<const SplitPa
       });
     std::vector<Offset> sorted;
     with_height(p.height, [&](auto h) {
+      constexpr int H = decltype(h)::value;
       for (Index s = begin; s < end; ++s)
-        as_stored ? copy_slice<decltype(h)::value>(a, order, s, p, lower, diagonal, upper)
-                  : sort_slice(a, order, s, p, sorted, lower, diagonal, upper);
+        if (!as_stored)
+          sort_slice(a, order, s, p, sorted, lower, diagonal, upper);
+        else if constexpr (H > 0)
+          copy_slice<H>(a, order, s, p, lower, diagonal, upper);
+        else
+          copy_node(a, order, s, p, lower, diagonal, upper);
     });
     if (!ranges([](const T* v, Offset from, Offset to) { return all_finite(v + from, to - from); })) finite = false;
   });
@@ -341,81 +403,6 @@ SplitMatrix<T> fill_values(const exec::Host& host, std::shared_ptr<const SplitPa
       throw Error(fmt::format("row {} of the matrix holds NaN or infinity", row + 1));
   m.pattern = std::move(pattern);
   return m;
-}
-
-namespace {
-
-/// f(slice) for all, shared out to the threads by what slices cost.
-template <class Cost, class F>
-void for_slices(const exec::Host& host, const PatternView& p, Cost cost, F f) {
-  host.parallel(p.rows > 4096 ? host.threads() : 1, [&](int t, int team) {
-    const auto border = [&](int part) {
-      const std::int64_t want = cost(p.slices) / team * part;
-      if (part == team) return p.slices;
-      Index low = 0, high = p.slices;
-      while (low < high) {
-        const Index mid = low + (high - low) / 2;
-        if (cost(mid) < want)
-          low = mid + 1;
-        else
-          high = mid;
-      }
-      return low;
-    };
-    const F own = f;  // through a reference, all that f holds would be fetched again for every slice
-    const Index last = border(t + 1);
-    for (Index s = border(t); s < last; ++s) own(s);
-  });
-}
-
-/// finish(row, sum) for every row, sum being the row's product with x: its upper entries, its diagonal, then its lower
-/// entries, as what triangular sweeps leave of a product comes.
-template <class T, class S, class Finish>
-void for_products(const exec::Host& host, const SplitView<T, S>& a, const T* x, Finish finish) {
-  with_height(a.pattern.height, [&](auto h) {
-    constexpr int H = decltype(h)::value;
-    const PatternView p = a.pattern;
-    for_slices(
-        host, p,
-        [&](Index s) { return std::int64_t(p.lower.offset[s]) + p.upper.offset[s] + 2 * std::int64_t(p.slice_row[s]); },
-        [=](Index s) __attribute__((always_inline)) {
-          T sum[H] = {};
-          const Index row = p.slice_row[s], lanes = p.slice_row[s + 1] - row;
-          accumulate<H>(p.upper, a.upper, s, x, sum);
-          for_lanes<H>(lanes, [&](Index q) { sum[q] += a.diagonal[row + q] * x[row + q]; });
-          accumulate<H>(p.lower, a.lower, s, x, sum);
-          for_lanes<H>(lanes, [&](Index q) { finish(row + q, sum[q]); });
-        });
-  });
-}
-
-}  // namespace
-
-template <class T, class S>
-void multiply(const exec::Host& host, const SplitView<T, S>& a, const T* x, T* y) {
-  for_products(host, a, x, [y](Index i, T sum) { y[i] = sum; });
-}
-
-template <class T, class S>
-void add_lower(const exec::Host& host, const SplitView<T, S>& a, const T* x, T* y) {
-  with_height(a.pattern.height, [&](auto h) {
-    constexpr int H = decltype(h)::value;
-    const PatternView p = a.pattern;
-    for_slices(
-        host, p, [&](Index s) { return std::int64_t(p.lower.offset[s]) + 2 * std::int64_t(p.slice_row[s]); },
-        [=](Index s) __attribute__((always_inline)) {
-          T sum[H] = {};
-          const Index row = p.slice_row[s], lanes = p.slice_row[s + 1] - row;
-          for_lanes<H>(lanes, [&](Index q) { sum[q] = y[row + q]; });
-          accumulate<H>(p.lower, a.lower, s, x, sum);
-          for_lanes<H>(lanes, [&](Index q) { y[row + q] = sum[q]; });
-        });
-  });
-}
-
-template <class T, class S>
-void residual(const exec::Host& host, const SplitView<T, S>& a, const T* b, const T* x, T* r) {
-  for_products(host, a, x, [b, r](Index i, T sum) { r[i] = b[i] - sum; });
 }
 
 bool NarrowColumns::narrow(const exec::Host& host, Index slices, const PartPattern& part, std::uint16_t* column,
@@ -447,7 +434,7 @@ void round_values(const exec::Host& host, const SplitView<double>& a, const Roun
         double missing = 0;
         for (auto [part, from, to] : {std::tuple{&p.lower, a.lower, lower}, std::tuple{&p.upper, a.upper, upper}}) {
           if (!from) continue;
-          for (Offset k = part->offset[s] + (i - p.slice_row[s]); k < part->offset[s + 1]; k += p.height) {
+          for (Offset k = part->offset[s] + (i - p.slice_row[s]); k < part->offset[s + 1]; k += p.stride(s)) {
             const double scaled = row * from[k] * (C ? C[part->column[k]] : 1);
             const S value = rounded<S>(scaled);
             to[k] = value;
@@ -483,13 +470,9 @@ CsrMatrix to_csr(const exec::Host& host, const SplitMatrix<double>& a, const Row
     return !std::binary_search(missing_diagonal.begin(), missing_diagonal.end(), row);
   };
   // f(position, column) for the entries of row i, lane q of a slice.
-  const auto walk = [&](const PartPattern& part, Index slice, Index q, Index i, auto f) {
-    const Offset begin = part.offset[slice], end = part.offset[slice + 1];
-    const Offset count = p.height == 1 ? end - begin : Offset(part.length[i]);
-    for (Offset k = 0; k < count; ++k) {
-      const Offset at = p.height == 1 ? begin + k : begin + k * p.height + q;
-      f(at, order.rows[std::size_t(part.column[at])]);
-    }
+  const auto walk = [&](const PartPattern& part, Index slice, Index q, auto f) {
+    const PatternView::Entries e = p.entries(part, slice, q);
+    for (Offset k = e.begin; k < e.end; k += e.stride) f(k, order.rows[std::size_t(part.column[k])]);
   };
   const auto for_rows = [&](auto f) {
     host.for_each_range(std::size_t(p.slices), [&](Index begin, Index end) {
@@ -501,7 +484,7 @@ CsrMatrix to_csr(const exec::Host& host, const SplitMatrix<double>& a, const Row
   for_rows([&](Index s, Index q, Index i) {
     const Index row = order.rows[std::size_t(i)];
     Offset count = has_diagonal(row);
-    for (const PartPattern* part : {&p.lower, &p.upper}) walk(*part, s, q, i, [&](Offset, Index) { ++count; });
+    for (const PartPattern* part : {&p.lower, &p.upper}) walk(*part, s, q, [&](Offset, Index) { ++count; });
     out.offsets[std::size_t(row) + 1] = count;
   });
   for (std::size_t i = 0; i < std::size_t(p.rows); ++i) out.offsets[i + 1] += out.offsets[i];
@@ -511,8 +494,8 @@ CsrMatrix to_csr(const exec::Host& host, const SplitMatrix<double>& a, const Row
     const Index row = order.rows[std::size_t(i)];
     std::vector<std::pair<Index, double>> entries;
     if (has_diagonal(row)) entries.emplace_back(row, v.diagonal[i]);
-    walk(p.lower, s, q, i, [&](Offset at, Index column) { entries.emplace_back(column, v.lower[at]); });
-    walk(p.upper, s, q, i, [&](Offset at, Index column) { entries.emplace_back(column, v.upper[at]); });
+    walk(p.lower, s, q, [&](Offset at, Index column) { entries.emplace_back(column, v.lower[at]); });
+    walk(p.upper, s, q, [&](Offset at, Index column) { entries.emplace_back(column, v.upper[at]); });
     std::sort(entries.begin(), entries.end());
     auto to = std::size_t(out.offsets[std::size_t(row)]);
     for (const auto& [column, value] : entries) {
@@ -525,15 +508,6 @@ CsrMatrix to_csr(const exec::Host& host, const SplitMatrix<double>& a, const Row
 
 template SplitMatrix<double> fill_values(const exec::Host&, std::shared_ptr<const SplitPattern>, const CsrView&,
                                          const RowOrder&, SplitMatrix<double>);
-#define KRILU_PRODUCTS(T, S)                                                        \
-  template void multiply(const exec::Host&, const SplitView<T, S>&, const T*, T*);  \
-  template void add_lower(const exec::Host&, const SplitView<T, S>&, const T*, T*); \
-  template void residual(const exec::Host&, const SplitView<T, S>&, const T*, const T*, T*);
-KRILU_PRODUCTS(double, double)
-KRILU_PRODUCTS(float, float)
-KRILU_PRODUCTS(float, Half)
-KRILU_PRODUCTS(float, Bfloat16)
-#undef KRILU_PRODUCTS
 #define KRILU_ROUNDING(S) \
   template void round_values(const exec::Host&, const SplitView<double>&, const Rounding&, S*, float*, S*);
 KRILU_ROUNDING(float)

@@ -7,6 +7,10 @@
 // that little is padded. Products with A and triangular solves read the same arrays: nothing is stored twice. Source of
 // sliced ELL: Monakov, Lokhmotov, Avetisyan (2010). Cost of y = A x: 12 bytes a nonzero (8.5 where the columns of a
 // slice follow one another), 20 bytes a row.
+//
+// Where rows come as the unknowns of nodes, with the same columns, a slice is a node (height 0): its rows depend on one
+// another, and nothing is padded but the square of the node itself. Each column is read once for all rows: 8 + 4/r
+// bytes a nonzero for r rows a node, and no gathers (nodes.hpp).
 #pragma once
 
 #include <cstdint>
@@ -35,21 +39,45 @@ exec::Array<T> to_space(const Space& space, exec::Array<T>&& host_array) {
   }
 }
 
+/// Rows of a node at the most: more unknowns at a point are several nodes.
+constexpr int most_node_rows = 8;
+/// Rows of a slice at the most.
+template <int height>
+constexpr int lanes_of = height > 0 ? height : most_node_rows;
+
 /// What kernels see of one triangle's pattern.
 struct PartPattern {
   const Offset* offset = nullptr;         // slices + 1
   const Index* column = nullptr;          // entries, padding included
-  const std::uint16_t* length = nullptr;  // rows: entries of each row; null where height is 1
+  const std::uint16_t* length = nullptr;  // rows: entries of each row; null where height is 1 or 0
   const std::uint16_t* narrow = nullptr;  // the columns again, less `base` of their slice, where they are kept so
   const Index* base = nullptr;            // slices
   const Index* run = nullptr;             // entries / height: x's first place where the lanes' columns follow one
                                           // another, else -1; null where that is rare
+  const Offset* step = nullptr;           // slices + 1, of nodes alone: where a slice's columns begin in step_column
+  const Index* step_column = nullptr;     // the column that all rows of a node have there
+  bool at_end = false;  // padding stands before a row's entries, not behind: the upper triangle of nodes
 };
 struct PatternView {
   Index rows = 0, slices = 0;
-  int height = 1;
+  int height = 1;                    // 0: slices are nodes
   const Index* slice_row = nullptr;  // slices + 1: first row of each slice
   PartPattern lower, upper;
+
+  /// From an entry of a row to its next.
+  Index stride(Index slice) const { return height > 0 ? height : slice_row[slice + 1] - slice_row[slice]; }
+  /// Entries of the row in lane `lane` of a slice, padding left out: begin, begin + stride, .. before end. Of a node's
+  /// square the lower triangle stands at the end of the slice, the upper one at its beginning.
+  struct Entries {
+    Offset begin, end, stride;
+    Index count() const { return (end - begin + stride - 1) / stride; }
+  };
+  Entries entries(const PartPattern& part, Index slice, Index lane) const {
+    const Offset step = stride(slice), begin = part.offset[slice], end = part.offset[slice + 1];
+    if (part.length) return {begin + lane, begin + part.length[slice_row[slice] + lane] * step, step};
+    if (part.at_end) return {begin + lane * step + lane, end, step};
+    return {begin + lane, height > 0 ? end : end - (step - 1 - lane) * step, step};
+  }
 };
 /// T: what is computed in, and the diagonal's type; S: what the triangles are stored in.
 template <class T, class S = T>
@@ -65,14 +93,18 @@ struct SplitView {
 /// ascending `rank` (empty: in the caller's order), which is the order of elimination.
 struct RowOrder {
   std::vector<Index> rows;
-  std::vector<Index> place;     // inverse of rows
-  std::vector<Index> group;     // offsets, groups + 1
-  std::vector<Index> rank;      // of the caller's rows; empty: natural
-  std::vector<Index> part;      // parts + 1: first group of each part; parts share no entry. Empty: one part
+  std::vector<Index> place;  // inverse of rows
+  std::vector<Index> group;  // offsets, groups + 1
+  std::vector<Index> rank;   // of the caller's rows; empty: natural
+  std::vector<Index> part;   // parts + 1: first group of each part; parts share no entry. Empty: one part
+  std::vector<Index> node =
+      {};  // nodes + 1: first place of each; empty where rows are no nodes' (schedule/row_order.hpp)
   bool keeps_sequence = false;  // rows that share an entry stand in the sequence of their ranks, as in level order
 
   std::size_t bytes() const {
-    return (rows.capacity() + place.capacity() + group.capacity() + rank.capacity() + part.capacity()) * sizeof(Index);
+    return (rows.capacity() + place.capacity() + group.capacity() + rank.capacity() + part.capacity() +
+            node.capacity()) *
+           sizeof(Index);
   }
   /// Negative, zero or positive where the caller's `column` stands before, at or after `row`.
   Index side(Index row, Index column) const {
@@ -85,7 +117,8 @@ struct RowOrder {
 /// pattern.
 class SplitPattern {
  public:
-  /// height 0: the tallest of 8, 4 and 1 that pads at most a fifth. Host kernels exist for these three only.
+  /// Nodes where the order has them, whatever the height; else height 0 is the tallest of 8, 4 and 1 that pads at most
+  /// a fifth. Host kernels exist for these only.
   template <class Space>
   SplitPattern(const Space& space, const exec::Host& host, const CsrView& a, const RowOrder& order, int height = 0)
       : SplitPattern(host, a, order, height) {
@@ -95,14 +128,18 @@ class SplitPattern {
       p->column = to_space(space, std::move(p->column));
       p->length = to_space(space, std::move(p->length));
       p->run = to_space(space, std::move(p->run));
+      p->step = to_space(space, std::move(p->step));
+      p->step_column = to_space(space, std::move(p->step_column));
     }
   }
 
   Index rows() const { return rows_; }
+  /// Rows of a slice, 0 where slices are nodes.
   int height() const { return height_; }
   Index slices() const { return Index(host_slice_row_.size()) - 1; }
-  Offset lower_entries() const { return host_lower_offset_.back(); }
-  Offset upper_entries() const { return host_upper_offset_.back(); }
+  /// Numbers that a triangle's values take. The last node is read to the end of a register.
+  Offset lower_entries() const { return host_lower_offset_.back() + beyond(); }
+  Offset upper_entries() const { return host_upper_offset_.back() + beyond(); }
   PatternView view() const;
   std::size_t bytes() const;
 
@@ -121,8 +158,12 @@ class SplitPattern {
     exec::Array<Index> column;
     exec::Array<std::uint16_t> length;
     exec::Array<Index> run;
+    exec::Array<Offset> step;
+    exec::Array<Index> step_column;
   };
   SplitPattern(const exec::Host& host, const CsrView& a, const RowOrder& order, int height);
+  Offset beyond() const { return height_ == 0 ? most_node_rows : 0; }
+  void find_steps(const exec::Host& host, Part& part, const std::vector<Offset>& offset) const;
   Offset pad(const Part& part, const Index* length, Index lanes, Offset begin, Offset end) const;
 
   Index rows_ = 0;
@@ -137,9 +178,10 @@ class SplitPattern {
 /// reads would be indices.
 class NarrowColumns {
  public:
-  /// Null where the columns of some slice and triangle lie 2^16 or more apart.
+  /// Null where the columns of some slice and triangle lie 2^16 or more apart, and for nodes, which read few.
   template <class Space>
   static std::shared_ptr<const NarrowColumns> of(const Space& space, const SplitPattern& pattern) {
+    if (pattern.height() == 0) return nullptr;
     auto n = std::make_shared<NarrowColumns>();
     const PatternView p = pattern.view();
     bool fits = true;
@@ -206,6 +248,7 @@ inline decltype(auto) with_height(int height, F&& f) {
   switch (height) {
     case 8: return f(std::integral_constant<int, 8>{});
     case 4: return f(std::integral_constant<int, 4>{});
+    case 0: return f(std::integral_constant<int, 0>{});
     default: return f(std::integral_constant<int, 1>{});
   }
 }

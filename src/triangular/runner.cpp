@@ -34,7 +34,9 @@ void SliceRunner::plan_level_set(const sparse::SplitPattern& pattern) {
 void SliceRunner::plan_sync_free(const sparse::SplitPattern& pattern, const Index* lower_column,
                                  const Index* upper_column) {
   const int threads = host_.threads();
-  group_slices_ = std::max<Index>(1, tuning_.group_rows / pattern.height());
+  const auto rows = std::max(1.0, double(pattern.rows()) / std::max(1, pattern.slices()));  // of a node
+  group_slices_ = std::max<Index>(
+      1, pattern.height() > 0 ? tuning_.group_rows / pattern.height() : Index(tuning_.group_rows / rows));
   const Index groups = (slices_ + group_slices_ - 1) / group_slices_;
   std::vector<Index> slice_of_row(std::size_t(pattern.rows()));
   for (Index s = 0; s < slices_; ++s)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Triangular solves over a split pattern, slice by slice, for each form of the diagonal (strategy.hpp). `dilu` works in
 // place: its b is x.
-// Cost of a sweep: 12 bytes a nonzero of its triangle (8.5 in runs), 28 bytes a row (b and d read, x written, offsets).
-// All strategies run the same slices with the same sums: their results are equal bit for bit.
+// Cost of a sweep: 12 bytes a nonzero of its triangle (8.5 in runs, 8 + 4/r in nodes of r rows), 28 bytes a row (b and
+// d read, x written, offsets). All strategies run the same slices with the same sums: their results are equal bit for
+// bit.
 #pragma once
 
 #include "sparse/slices.hpp"
@@ -10,24 +11,50 @@
 
 namespace krilu::triangular {
 
+/// x of one row, `sum` being its product with what is known of x.
+template <Diagonal form, class T>
+[[gnu::always_inline]] inline void solve_row(Index i, T sum, const T* d, const T* b, T* x) {
+  if constexpr (form == Diagonal::unit) x[i] = b[i] - sum;
+  if constexpr (form == Diagonal::reciprocal) x[i] = (b[i] - sum) * d[i];
+  if constexpr (form == Diagonal::dilu) x[i] -= d[i] * sum;
+}
+
+/// x over a node, whose rows wait for one another; sum[q] is left as its product with x.
+template <Diagonal form, int K, bool upper, class T, class S>
+[[gnu::always_inline]] inline void solve_node(const sparse::Node<K, upper, S>& node, const T* d, const T* b, T* x,
+                                              T* sum) {
+  sparse::NodeSums<K, T> s = node.others(x);
+  for (int t = 0; t < K; ++t) {
+    const int q = node.lane(t);
+    sum[q] = s[q];
+    solve_row<form>(node.row + q, s[q], d, b, x);
+    if (t + 1 < K) s.add(node.own_step(t), x[node.row + q]);
+  }
+}
+
 /// x over one slice of a triangle; sum[q] is left as its product with x. b is not read by the form `dilu`; d is not
 /// read by `unit`.
 template <int H, Diagonal form, class T, class S>
 [[gnu::always_inline]] inline void solve_slice(const sparse::PatternView& p, const sparse::PartPattern& part,
-                                               const S* value, Index slice, const T* d, const T* b, T* x, T (&sum)[H]) {
-  sparse::accumulate<H>(part, value, slice, x, sum);
+                                               const S* value, Index slice, const T* d, const T* b, T* x,
+                                               T (&sum)[sparse::lanes_of<H>]) {
   const Index row = p.slice_row[slice], lanes = p.slice_row[slice + 1] - row;
-  sparse::for_lanes<H>(lanes, [&](Index q) {
-    const Index i = row + q;
-    if constexpr (form == Diagonal::unit) x[i] = b[i] - sum[q];
-    if constexpr (form == Diagonal::reciprocal) x[i] = (b[i] - sum[q]) * d[i];
-    if constexpr (form == Diagonal::dilu) x[i] -= d[i] * sum[q];
-  });
+  if constexpr (H == 0) {
+    if (lanes > 1)
+      return sparse::with_rows(
+          lanes, [&](auto k) __attribute__((always_inline)) {
+            constexpr int K = decltype(k)::value;
+            part.at_end ? solve_node<form>(sparse::Node<K, true, S>(part, value, slice, row), d, b, x, sum)
+                        : solve_node<form>(sparse::Node<K, false, S>(part, value, slice, row), d, b, x, sum);
+          });
+  }
+  sparse::accumulate<H, true>(part, value, slice, row, lanes, x, sum);
+  sparse::for_lanes<H>(lanes, [&](Index q) { solve_row<form>(row + q, sum[q], d, b, x); });
 }
 template <int H, Diagonal form, class T, class S>
 [[gnu::always_inline]] inline void solve_slice(const sparse::PatternView& p, const sparse::PartPattern& part,
                                                const S* value, Index slice, const T* d, const T* b, T* x) {
-  T sum[H] = {};
+  T sum[sparse::lanes_of<H>];
   solve_slice<H, form>(p, part, value, slice, d, b, x, sum);
 }
 
@@ -77,7 +104,7 @@ void solve_dilu_form(const SliceRunner& runner, const sparse::SplitView<T, S>& a
         },
         [=](Index s) __attribute__((always_inline)) {
           const sparse::PatternView& p = a.pattern;
-          T sum[H] = {};
+          T sum[sparse::lanes_of<H>];
           solve_slice<H, Diagonal::dilu>(p, p.upper, a.upper, s, d, r, z, sum);
           const Index row = p.slice_row[s], lanes = p.slice_row[s + 1] - row;
           sparse::for_lanes<H>(lanes, [&](Index q) { w[row + q] = sum[q] + a.diagonal[row + q] * z[row + q]; });

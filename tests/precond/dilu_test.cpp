@@ -23,6 +23,7 @@ std::vector<CsrMatrix> matrices() {
   all.push_back(random_matrix({.rows = 40, .per_row = 4, .seed = 101}));
   all.push_back(random_matrix({.rows = 40, .per_row = 4, .symmetric_pattern = false, .seed = 102}));
   all.push_back(random_matrix({.rows = 60, .per_row = 70, .dominance = 1.05, .seed = 103}));
+  all.push_back(with_nodes(random_matrix({.rows = 14, .per_row = 3, .seed = 106}), [](Index i) { return 1 + i % 8; }));
   all.push_back(grid(7, 6));
   all.push_back(random_matrix({.rows = 12, .per_row = 0, .seed = 104}));
   all.push_back(from_dense({{-4.0}}));

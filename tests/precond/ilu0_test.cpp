@@ -22,6 +22,7 @@ std::vector<CsrMatrix> matrices() {
   all.push_back(random_matrix({.rows = 45, .per_row = 5, .seed = 121}));
   all.push_back(random_matrix({.rows = 45, .per_row = 5, .symmetric_pattern = false, .seed = 122}));
   all.push_back(random_matrix({.rows = 60, .per_row = 70, .dominance = 1.05, .seed = 123}));
+  all.push_back(with_nodes(random_matrix({.rows = 14, .per_row = 3, .seed = 1230}), [](Index i) { return 1 + i % 8; }));
   all.push_back(grid(8, 6));
   all.push_back(from_dense({{-4.0}}));
   return all;

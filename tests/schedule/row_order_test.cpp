@@ -138,5 +138,65 @@ TEST(ByWindows, SortsByLengthWithinShortWindowsOnly) {
   EXPECT_EQ(schedule::by_windows(none, {}).group, (std::vector<Index>{0}));
 }
 
+TEST(Nodes, AreRowsThatFollowOneAnotherAndHaveTheSameColumns) {
+  const auto sizes = [](Index i) { return 1 + i % 3; };
+  const CsrMatrix a = with_nodes(grid(5, 4), sizes);
+  std::vector<Index> expected{0};
+  for (Index i = 0; i < 20; ++i) expected.push_back(expected.back() + sizes(i));
+  EXPECT_EQ(schedule::nodes_of(a, {}), expected);
+  EXPECT_EQ(schedule::nodes_of(grid(5, 4), {}), natural_order(21)) << "each row by itself";
+  // More rows than a node holds are several.
+  EXPECT_EQ(schedule::nodes_of(with_nodes(from_dense({{1.0}}), [](Index) { return 19; }), {}),
+            (std::vector<Index>{0, 8, 16, 19}));
+  // The same columns, but not their own.
+  EXPECT_EQ(schedule::nodes_of(from_dense({{1, 0, 1}, {1, 0, 1}, {1, 0, 1}}), {}), (std::vector<Index>{0, 1, 2, 3}));
+  EXPECT_EQ(schedule::nodes_of(from_dense({{1, 1, 0}, {1, 1, 0}, {1, 1, 0}}), {}), (std::vector<Index>{0, 2, 3}));
+  EXPECT_EQ(schedule::nodes_of(from_dense({{0, 1, 1}, {0, 1, 1}, {0, 1, 1}}), {}), (std::vector<Index>{0, 1, 3}));
+  // In another order they may stand apart, or together.
+  const CsrMatrix two = with_nodes(from_dense({{1, 0}, {0, 1}}), [](Index) { return 2; });
+  EXPECT_EQ(schedule::nodes_of(two, {0, 2, 1, 3}), natural_order(5));
+  EXPECT_EQ(schedule::nodes_of(two, {3, 2, 1, 0}), (std::vector<Index>{0, 2, 4}));
+}
+
+TEST(Nodes, StandTogetherInLevelsOfTheirOwnGraph) {
+  const CsrMatrix points = random_matrix({.rows = 150, .per_row = 4, .symmetric_pattern = false, .seed = 87});
+  const CsrMatrix a = with_nodes(points, [](Index i) { return 1 + i * 3 % 5; }), graph = sparse::adjacency(a);
+  for (const char* ordering : {"natural", "rcm"}) {
+    SCOPED_TRACE(ordering);
+    const schedule::Order order = schedule::order_by_name(ordering, a, graph);
+    const sparse::RowOrder rows = schedule::for_sweeps(exec::Host(2), a, graph, order);
+    expect_permutation(rows, a.rows);
+    ASSERT_FALSE(rows.node.empty());
+    const std::vector<Index> rank = order.empty() ? natural_order(a.rows) : schedule::inverse(order);
+    std::vector<Index> node(std::size_t(a.rows));
+    for (std::size_t k = 0; k + 1 < rows.node.size(); ++k)
+      for (Index p = rows.node[k]; p < rows.node[k + 1]; ++p) {
+        node[std::size_t(p)] = Index(k);
+        if (p > rows.node[k]) {
+          EXPECT_EQ(rank[std::size_t(rows.rows[std::size_t(p)])], rank[std::size_t(rows.rows[std::size_t(p) - 1])] + 1);
+        }
+        EXPECT_EQ(group_of(rows, p), group_of(rows, rows.node[k])) << "a node crosses a level";
+      }
+    for (Index i = 0; i < a.rows; ++i) {
+      Index highest = -1;
+      for (Index r = 0; r < a.rows; ++r) {  // of all rows of its node
+        const Index p = rows.place[std::size_t(r)], own = rows.place[std::size_t(i)];
+        if (node[std::size_t(p)] != node[std::size_t(own)]) continue;
+        for (Offset k = graph.offsets[std::size_t(r)]; k < graph.offsets[std::size_t(r) + 1]; ++k) {
+          const Index j = graph.columns[std::size_t(k)], q = rows.place[std::size_t(j)];
+          EXPECT_EQ(rank[std::size_t(r)] < rank[std::size_t(j)], p < q);
+          if (node[std::size_t(q)] == node[std::size_t(p)]) continue;
+          EXPECT_NE(group_of(rows, p), group_of(rows, q));
+          if (q < p) highest = std::max(highest, group_of(rows, q));
+        }
+      }
+      EXPECT_EQ(group_of(rows, rows.place[std::size_t(i)]), highest + 1) << "a level later than it may be";
+    }
+  }
+  EXPECT_TRUE(schedule::for_sweeps(exec::Host(1), points, sparse::adjacency(points), {}).node.empty());
+  EXPECT_FALSE(schedule::for_products(a, {}).node.empty());
+  EXPECT_TRUE(schedule::for_products(points, {}).node.empty());
+}
+
 }  // namespace
 }  // namespace krilu::test

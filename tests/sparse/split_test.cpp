@@ -80,10 +80,12 @@ Dense read_back(const SplitOn<exec::Host>& s) {
     const double* value = is_lower ? v.lower : v.upper;
     for (Index slice = 0; slice < p.slices; ++slice)
       for (Offset k = part.offset[slice]; k < part.offset[slice + 1]; ++k) {
-        const Index place = p.slice_row[slice] + (k - part.offset[slice]) % p.height;
-        const Index entry = (k - part.offset[slice]) / p.height, column = part.column[k];
+        const Index stride = p.height > 0 ? p.height : p.slice_row[slice + 1] - p.slice_row[slice];
+        const Index place = p.slice_row[slice] + (k - part.offset[slice]) % stride;
+        const Index entry = (k - part.offset[slice]) / stride, column = part.column[k];
         EXPECT_TRUE(column >= 0 && column < p.rows);
-        if (place >= p.slice_row[slice + 1] || (part.length && entry >= part.length[place])) {
+        const bool beside = p.height == 0 && (is_lower ? column >= place : column <= place);  // of a node's square
+        if (beside || place >= p.slice_row[slice + 1] || (part.length && entry >= part.length[place])) {
           EXPECT_EQ(value[k], 0) << "padding";
           EXPECT_TRUE(is_lower ? column < p.slice_row[slice + 1] : column >= p.slice_row[slice]);
           continue;
@@ -118,6 +120,57 @@ TEST(SplitPattern, HoldsEveryEntryOnceInSlicesWithinGroups) {
         ASSERT_EQ(groups.size(), s.order.group.size());
         for (std::size_t g = 0; g < groups.size(); ++g)
           EXPECT_EQ(rows[std::size_t(groups[g])], s.order.group[g]) << "a slice crosses group " << g;
+      }
+}
+
+/// Matrices whose rows come as nodes: of one size, of several, of more than a slice takes, with single rows between.
+std::vector<Case> node_cases() {
+  std::vector<Case> all;
+  all.push_back({"nodes of three", with_nodes(grid(9, 7), [](Index) { return 3; })});
+  all.push_back({"nodes of one to eight", with_nodes(random_matrix({.rows = 120, .per_row = 5, .seed = 61}),
+                                                     [](Index i) { return 1 + i * i % 8; })});
+  all.push_back(
+      {"nodes of eleven", with_nodes(random_matrix({.rows = 40, .per_row = 3, .symmetric_pattern = false, .seed = 62}),
+                                     [](Index) { return 11; })});
+  all.push_back({"velocities at all points, pressure at some",
+                 with_nodes(grid(12, 11), [](Index i) { return i % 4 == 0 ? 3 : 2; })});
+  all.push_back({"a full matrix", with_nodes(from_dense({{2.0}}), [](Index) { return 29; })});
+  return all;
+}
+
+TEST(SplitPattern, NodesHoldEveryEntryOnceAndEachColumnForAllTheirRows) {
+  for (const Case& c : node_cases())
+    for (const char* ordering : {"natural", "rcm"})
+      for (int threads : {1, 2}) {
+        SCOPED_TRACE(fmt::format("{}, {}, {} threads", c.name, ordering, threads));
+        SplitOn<exec::Host> s(exec::Host(threads), c.a, ordering);
+        ASSERT_EQ(s.pattern->height(), 0) << "no nodes were found";
+        EXPECT_EQ(read_back(s), to_dense(c.a));
+        CsrMatrix negative = c.a;
+        for (double& v : negative.values) v = -2 * v;
+        s.fill(negative);
+        EXPECT_EQ(read_back(s), to_dense(negative)) << "new values over the old ones";
+        EXPECT_EQ(to_dense(sparse::to_csr(s.host, s.matrix, s.order, {})), to_dense(negative));
+
+        const auto p = s.pattern->view();
+        for (Index slice = 0; slice < p.slices; ++slice)
+          EXPECT_EQ(p.slice_row[slice + 1], s.order.node[std::size_t(slice) + 1]);
+        for (const auto* part : {&p.lower, &p.upper})
+          for (Index slice = 0; slice < p.slices; ++slice) {
+            const Index lanes = p.slice_row[slice + 1] - p.slice_row[slice];
+            ASSERT_EQ(part->offset[slice + 1] - part->offset[slice],
+                      (part->step[slice + 1] - part->step[slice]) * lanes);
+            for (Offset k = part->offset[slice]; k < part->offset[slice + 1]; ++k)
+              ASSERT_EQ(part->column[k], part->step_column[part->step[slice] + (k - part->offset[slice]) / lanes]);
+            for (Index lane = 0; lane < lanes; ++lane) {
+              const auto e = p.entries(*part, slice, lane);
+              const Index place = p.slice_row[slice] + lane;
+              Index count = 0;
+              for (Offset k = e.begin; k < e.end; k += e.stride, ++count)
+                ASSERT_TRUE(part == &p.lower ? part->column[k] < place : part->column[k] > place);
+              EXPECT_EQ(count, e.count());
+            }
+          }
       }
 }
 
@@ -274,6 +327,37 @@ TYPED_TEST(SplitTest, ProductsAreThoseOfCsr) {
         }
         EXPECT_EQ(bits(s.out(bs)), bits(r)) << "in place";
       }
+  }
+}
+
+TYPED_TEST(SplitTest, ProductsOfNodesAreThoseOfCsrAndTheSameBitsForAnyTeam) {
+  std::vector<Case> all = node_cases();
+  all.push_back({"more than one thread's", with_nodes(grid(50, 30), [](Index i) { return 2 + i % 3; })});
+  for (const Case& c : all) {
+    const auto n = std::size_t(c.a.rows);
+    const std::vector<double> x = random_values(n, 63), b = random_values(n, 64);
+    std::vector<double> product(n), left(n);
+    sparse::multiply(exec::Host(1), c.a, x.data(), product.data());
+    sparse::residual(exec::Host(1), c.a, x.data(), b.data(), left.data());
+    for (bool sweeps : {true, false}) {
+      std::vector<double> first;
+      for (int threads : {1, 2, 4}) {
+        SCOPED_TRACE(fmt::format("{}, {} threads, {}", c.name, threads, sweeps));
+        const auto space = make_space<TypeParam>(threads);
+        const SplitOn<TypeParam> s(
+            space, c.a,
+            sweeps ? SplitOn<TypeParam>::levels_of(space, c.a, "natural") : schedule::for_products(c.a, {}));
+        ASSERT_EQ(s.pattern->height(), 0);
+        const sparse::SplitOperator<TypeParam, double> A(space, s.matrix);
+        const auto xs = s.in(x), bs = s.in(b), ys = s.in(b), rs = s.in(x);
+        A.apply(xs.data(), ys.data());
+        A.residual(bs.data(), xs.data(), rs.data());
+        EXPECT_LT(difference(s.out(ys), product), 1e-14);
+        EXPECT_LT(difference(s.out(rs), left), 1e-14);
+        if (first.empty()) first = s.out(ys);
+        EXPECT_EQ(bits(s.out(ys)), bits(first));
+      }
+    }
   }
 }
 

@@ -89,6 +89,29 @@ inline CsrMatrix permuted(const CsrView& a, const std::vector<Index>& order) {
   return p;
 }
 
+/// Each row and column of a as `rows(i)` of them, at the same point: a dense block of random values for each entry,
+/// which keeps diagonals heavy where a's are.
+template <class Rows>
+CsrMatrix with_nodes(const CsrView& a, Rows rows, std::uint64_t seed = 1) {
+  std::mt19937_64 engine(seed);
+  std::uniform_real_distribution<double> part(0.5, 1.0);
+  std::vector<Index> first{0};
+  for (Index i = 0; i < a.rows; ++i) first.push_back(first.back() + rows(i));
+  CsrMatrix m;
+  m.rows = m.cols = first.back();
+  m.offsets.push_back(0);
+  for (Index i = 0; i < a.rows; ++i)
+    for (Index r = first[std::size_t(i)]; r < first[std::size_t(i) + 1]; ++r) {
+      for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k)
+        for (Index c = first[std::size_t(a.columns[k])]; c < first[std::size_t(a.columns[k]) + 1]; ++c) {
+          m.columns.push_back(c);
+          m.values.push_back((c == r ? 8 : 1) * part(engine) * a.values[k]);
+        }
+      m.offsets.push_back(Offset(m.columns.size()));
+    }
+  return m;
+}
+
 /// What the engine does with a matrix, without a method and a preconditioner.
 template <class Space>
 struct SplitOn {
@@ -99,16 +122,20 @@ struct SplitOn {
   }
   /// In level order of the named ordering.
   SplitOn(const Space& on, const CsrView& a, const std::string& ordering, int height = 0)
-      : SplitOn(on, a, levels_of(on, a, ordering), height) {}
+      : SplitOn(on, a, levels_of(on, a, ordering, height), height) {}
 
   void fill(const CsrView& a) {
     matrix = sparse::fill_values<double>(host, pattern, a, order);
     for (auto* part : {&matrix.lower, &matrix.diagonal, &matrix.upper})
       *part = sparse::to_space(space, std::move(*part));
   }
-  static sparse::RowOrder levels_of(const Space& on, const CsrView& a, const std::string& ordering) {
+  /// Slices of a given height are cut from levels of rows; of none, nodes where there are such.
+  static sparse::RowOrder levels_of(const Space& on, const CsrView& a, const std::string& ordering, int height = 0) {
     const CsrMatrix adjacency = sparse::adjacency(a);
-    return schedule::by_levels(exec::Host(on.threads()), a, adjacency, schedule::order_by_name(ordering, a, adjacency));
+    const schedule::Order order = schedule::order_by_name(ordering, a, adjacency);
+    const exec::Host host(on.threads());
+    return height > 0 ? schedule::by_levels(host, a, adjacency, order)
+                      : schedule::for_sweeps(host, a, adjacency, order);
   }
 
   /// A vector in the caller's order, to the space in the solver's; and back.

@@ -56,6 +56,13 @@ const std::vector<Case>& cases() {
       arrow.offsets.push_back(Offset(arrow.columns.size()));
     }
     c.push_back({"dense row and column", "natural", scaled(std::move(arrow))});
+    // Nodes, which slices of a given height know nothing of.
+    c.push_back({"nodes of one to eight", "natural",
+                 scaled(with_nodes(random_matrix({.rows = 200, .per_row = 4, .seed = 97}),
+                                   [](Index i) { return 1 + (i * 5 + i / 7) % 8; }))});
+    c.push_back({"nodes of two and three", "rcm",
+                 scaled(with_nodes(random_matrix({.rows = 200, .per_row = 3, .symmetric_pattern = false, .seed = 98}),
+                                   [](Index i) { return 2 + i % 2; }))});
     c.push_back({"diagonal", "natural", random_matrix({.rows = 100, .per_row = 0})});
     c.push_back({"one row", "natural", from_dense({{2.0}})});
     CsrMatrix none;
@@ -138,8 +145,8 @@ TEST(Sweeps, AgainstSubstitutionAndTheSameBitsForAllStrategiesAndTeams) {
   for (const Case& c : cases()) {
     const Results expected = reference(c.a, c.ordering);
     Results first;
-    for (int height : {1, 4, 8}) {
-      if (height == 4) first.clear();  // entries of one row, of height 1, are added in another sequence
+    for (int height : {1, 4, 8, 0}) {
+      if (height == 4 || height == 0) first.clear();  // entries are added in another sequence, or may be
       for (int threads : {1, 2, 3, 4}) {
         const SplitOn<exec::Host> s(exec::Host(threads), c.a, c.ordering, height);
         for (Strategy strategy : strategies) {
@@ -156,6 +163,41 @@ TEST(Sweeps, AgainstSubstitutionAndTheSameBitsForAllStrategiesAndTeams) {
       }
     }
   }
+}
+
+TEST(Sweeps, OfNodesInSinglePrecisionAndHalfAreThoseOfTheirValues) {
+  // Values that every format holds: what differs is the arithmetic alone.
+  CsrMatrix a = with_nodes(grid(7, 5), [](Index i) { return 1 + i % 8; });
+  std::mt19937_64 engine(99);
+  for (double& v : a.values) v = double(int(engine() % 3) - 1);
+  const SplitOn<exec::Host> s(exec::Host(1), a, "natural");
+  ASSERT_EQ(s.pattern->height(), 0);
+  const auto n = std::size_t(a.rows);
+  const SliceRunner runner = runner_of(s, Strategy::serial);
+  const auto ones = s.in(std::vector<double>(n, 0.0625)), b = s.in(std::vector<double>(n, 1.0)),
+             z = s.in(random_values(n, 1));
+  solve_dilu_form(runner, s.matrix.view(), ones.data(), b.data(), z.data());
+  const auto in_float = [&](const exec::Array<double>& v) {
+    auto f = s.host.allocate<float>(v.size());
+    for (std::size_t i = 0; i < v.size(); ++i) f.data()[i] = float(v.data()[i]);
+    return f;
+  };
+  const auto ones32 = in_float(ones), b32 = in_float(b);
+  const auto check = [&](auto storage) {
+    using S = decltype(storage);
+    const auto rounded = sparse::rounded_matrix<S>(s.host, s.pattern, s.matrix.view(),
+                                                   {.storage = sizeof(S) == 4 ? Format::fp32 : Format::fp16}, nullptr);
+    const auto x = s.host.allocate<float>(n);
+    solve_dilu_form(runner, rounded.view(), ones32.data(), b32.data(), x.data());
+    double most = 0, largest = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      most = std::max(most, std::abs(double(x.data()[i]) - z.data()[i]));
+      largest = std::max(largest, std::abs(z.data()[i]));
+    }
+    EXPECT_LT(most, 1e-5 * largest);
+  };
+  check(float{});
+  check(Half{});
 }
 
 TEST(Sweeps, TwoHundredThousandIndependentRows) {
@@ -200,7 +242,7 @@ TEST(Sweeps, ThreeHundredRepetitionsGiveTheSameBits) {
 
 TEST(SliceRunner, EachSliceOnceAndAfterAllThatItReads) {
   for (const Case& c : cases())
-    for (int height : {1, 8})
+    for (int height : {1, 8, 0})
       for (int threads : {1, 2, 4})
         for (Strategy strategy : strategies) {
           SCOPED_TRACE(fmt::format("{}, {}, {} threads, height {}", c.name, to_string(strategy), threads, height));
@@ -214,8 +256,10 @@ TEST(SliceRunner, EachSliceOnceAndAfterAllThatItReads) {
           std::vector<std::atomic<int>> up(slices), down(slices);
           std::atomic<int> early{0};
           const auto visit = [&](const sparse::PartPattern& part, std::vector<std::atomic<int>>& done, Index k) {
-            for (Offset e = part.offset[k]; e < part.offset[k + 1]; ++e)
-              early += done[std::size_t(slice_of[std::size_t(part.column[e])])] == 0;
+            for (Offset e = part.offset[k]; e < part.offset[k + 1]; ++e) {
+              const Index other = slice_of[std::size_t(part.column[e])];
+              early += other != k && done[std::size_t(other)] == 0;  // rows of a node read one another
+            }
             ++done[std::size_t(k)];
           };
           runner.both([&](Index k) { visit(p.lower, up, k); },

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sparse/slices.hpp"
+#include "sparse/split.hpp"
+
+namespace krilu::sparse {
+
+namespace {
+
+/// f(slice) for all, shared out to the threads by what slices cost.
+template <class Cost, class F>
+void for_slices(const exec::Host& host, const PatternView& p, Cost cost, F f) {
+  host.parallel(p.rows > 4096 ? host.threads() : 1, [&](int t, int team) {
+    const auto border = [&](int part) {
+      const std::int64_t want = cost(p.slices) / team * part;
+      if (part == team) return p.slices;
+      Index low = 0, high = p.slices;
+      while (low < high) {
+        const Index mid = low + (high - low) / 2;
+        if (cost(mid) < want)
+          low = mid + 1;
+        else
+          high = mid;
+      }
+      return low;
+    };
+    const F own = f;  // through a reference, all that f holds would be fetched again for every slice
+    const Index last = border(t + 1);
+    for (Index s = border(t); s < last; ++s) own(s);
+  });
+}
+
+/// finish(row, sum) for every row, sum being the row's product with x: its upper entries, its diagonal, then its lower
+/// entries, as what triangular sweeps leave of a product comes.
+template <class T, class S, class Finish>
+void for_products(const exec::Host& host, const SplitView<T, S>& a, const T* x, Finish finish) {
+  with_height(a.pattern.height, [&](auto h) {
+    constexpr int H = decltype(h)::value;
+    const PatternView p = a.pattern;
+    for_slices(
+        host, p,
+        [&](Index s) { return std::int64_t(p.lower.offset[s]) + p.upper.offset[s] + 2 * std::int64_t(p.slice_row[s]); },
+        [=](Index s) __attribute__((always_inline)) {
+          T sum[lanes_of<H>];
+          const Index row = p.slice_row[s], lanes = p.slice_row[s + 1] - row;
+          accumulate<H, true>(p.upper, a.upper, s, row, lanes, x, sum);
+          for_lanes<H>(lanes, [&](Index q) { sum[q] += a.diagonal[row + q] * x[row + q]; });
+          accumulate<H>(p.lower, a.lower, s, row, lanes, x, sum);
+          for_lanes<H>(lanes, [&](Index q) { finish(row + q, sum[q]); });
+        });
+  });
+}
+
+}  // namespace
+
+template <class T, class S>
+void multiply(const exec::Host& host, const SplitView<T, S>& a, const T* x, T* y) {
+  for_products(host, a, x, [y](Index i, T sum) { y[i] = sum; });
+}
+
+template <class T, class S>
+void add_lower(const exec::Host& host, const SplitView<T, S>& a, const T* x, T* y) {
+  with_height(a.pattern.height, [&](auto h) {
+    constexpr int H = decltype(h)::value;
+    const PatternView p = a.pattern;
+    for_slices(
+        host, p, [&](Index s) { return std::int64_t(p.lower.offset[s]) + 2 * std::int64_t(p.slice_row[s]); },
+        [=](Index s) __attribute__((always_inline)) {
+          T sum[lanes_of<H>] = {};
+          const Index row = p.slice_row[s], lanes = p.slice_row[s + 1] - row;
+          for_lanes<H>(lanes, [&](Index q) { sum[q] = y[row + q]; });
+          accumulate<H>(p.lower, a.lower, s, row, lanes, x, sum);
+          for_lanes<H>(lanes, [&](Index q) { y[row + q] = sum[q]; });
+        });
+  });
+}
+
+template <class T, class S>
+void residual(const exec::Host& host, const SplitView<T, S>& a, const T* b, const T* x, T* r) {
+  for_products(host, a, x, [b, r](Index i, T sum) { r[i] = b[i] - sum; });
+}
+
+#define KRILU_PRODUCTS(T, S)                                                        \
+  template void multiply(const exec::Host&, const SplitView<T, S>&, const T*, T*);  \
+  template void add_lower(const exec::Host&, const SplitView<T, S>&, const T*, T*); \
+  template void residual(const exec::Host&, const SplitView<T, S>&, const T*, const T*, T*);
+KRILU_PRODUCTS(double, double)
+KRILU_PRODUCTS(float, float)
+KRILU_PRODUCTS(float, Half)
+KRILU_PRODUCTS(float, Bfloat16)
+#undef KRILU_PRODUCTS
+
+}  // namespace krilu::sparse
