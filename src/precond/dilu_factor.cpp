@@ -3,7 +3,6 @@
 #include "exec/emulated.hpp"
 #include "precond/dilu.hpp"
 #include "precond/row_walk.hpp"
-#include "sparse/slices.hpp"
 
 namespace krilu::precond {
 
@@ -32,7 +31,7 @@ void pivots(const sparse::SplitView<T>& a, Index slice, double shift, const Offs
   const sparse::PartPattern& part = a.pattern.lower;
   const Index first = a.pattern.slice_row[slice], lanes = a.pattern.slice_row[slice + 1] - first;
   T pivot[sparse::lanes_of<H>] = {};
-  sparse::for_lanes<H>(lanes, [&](Index q) { pivot[q] = a.diagonal[first + q]; });
+  for (Index q = 0; q < lanes; ++q) pivot[q] = a.diagonal[first + q];
   for (Index q = 0; shift != 0 && q < lanes; ++q) pivot[q] = shifted_diagonal(a, slice, q, shift);
   for (Offset k = part.offset[slice]; k < part.offset[slice + 1]; k += H)
     for (int q = 0; q < H; ++q) {

@@ -7,31 +7,10 @@
 
 #include <type_traits>
 
-#include "exec/simd.hpp"
+#include "sparse/row_sums.hpp"
 #include "sparse/split.hpp"
 
 namespace krilu::sparse {
-
-/// A number for each row of a node, in registers. Lanes beyond K hold what nobody reads.
-template <int K, class T>
-struct NodeSums {
-  static constexpr int width = K <= 16 / int(sizeof(T)) ? 16 / int(sizeof(T)) : K <= 4 ? 4 : 8;
-  static constexpr int lanes = exec::simd_width<T>(width), registers = width / lanes;
-  exec::Simd<T, lanes> part[registers];
-
-  [[gnu::always_inline]] NodeSums() {
-    for (int m = 0; m < registers; ++m) part[m] = exec::zeros<T, lanes>();
-  }
-  [[gnu::always_inline]] T operator[](int q) const { return part[q / lanes][q % lanes]; }
-  /// Adds a step: the values of all rows, times one number.
-  template <class S>
-  [[gnu::always_inline]] void add(const S* value, T x) {
-    for (int m = 0; m < registers; ++m) part[m] += exec::load<T, lanes>(value + m * lanes) * x;
-  }
-  [[gnu::always_inline]] void add(const NodeSums& other) {
-    for (int m = 0; m < registers; ++m) part[m] += other.part[m];
-  }
-};
 
 /// A node's steps in one triangle.
 template <int K, bool upper, class S>
@@ -57,8 +36,8 @@ struct Node {
 
   /// What all rows have of other nodes. Several sums in turn: none waits for itself.
   template <class T>
-  [[gnu::always_inline]] NodeSums<K, T> others(const T* x) const {
-    NodeSums<K, T> s0, s1, s2, s3;
+  [[gnu::always_inline]] RowSums<K, T> others(const T* x) const {
+    RowSums<K, T> s0, s1, s2, s3;
     const Index* c = column;
     const S* v = value;
     for (; c + 4 <= behind; c += 4, v += 4 * K) {
@@ -75,17 +54,18 @@ struct Node {
   }
   /// What all rows have of x, in the sequence in which a sweep adds it up.
   template <class T>
-  [[gnu::always_inline]] NodeSums<K, T> all(const T* x) const {
-    NodeSums<K, T> sum = others(x);
+  [[gnu::always_inline]] RowSums<K, T> all(const T* x) const {
+    RowSums<K, T> sum = others(x);
     for (int t = 0; t < K - 1; ++t) sum.add(own_step(t), x[row + lane(t)]);
     return sum;
   }
 };
 
-/// f(std::integral_constant<int, K>) for a node of `rows` rows, two at least.
+/// f(std::integral_constant<int, K>) for a node of `rows` rows.
 template <class F>
-[[gnu::always_inline]] inline void with_rows(Index rows, const F& f) {
+[[gnu::always_inline]] inline void with_node_rows(Index rows, const F& f) {
   switch (rows) {
+    case 1: return f(std::integral_constant<int, 1>{});
     case 2: return f(std::integral_constant<int, 2>{});
     case 3: return f(std::integral_constant<int, 3>{});
     case 4: return f(std::integral_constant<int, 4>{});
@@ -94,21 +74,6 @@ template <class F>
     case 7: return f(std::integral_constant<int, 7>{});
     default: return f(std::integral_constant<int, 8>{});
   }
-}
-
-/// Sum over all entries of a node in one triangle: sum[q] += value * x[column].
-template <class T, class S>
-[[gnu::always_inline]] inline void accumulate_node(const PartPattern& part, const S* value, Index slice, Index row,
-                                                   Index rows, const T* x, T* sum) {
-  with_rows(
-      rows, [&](auto k) __attribute__((always_inline)) {
-        constexpr int K = decltype(k)::value;
-        const auto add = [&](const NodeSums<K, T>& s) __attribute__((always_inline)) {
-          for (int q = 0; q < K; ++q) sum[q] += s[q];
-        };
-        part.at_end ? add(Node<K, true, S>(part, value, slice, row).all(x))
-                    : add(Node<K, false, S>(part, value, slice, row).all(x));
-      });
 }
 
 }  // namespace krilu::sparse

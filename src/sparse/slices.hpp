@@ -7,82 +7,73 @@
 
 #include <type_traits>
 
-#include "exec/simd.hpp"
 #include "sparse/nodes.hpp"
+#include "sparse/row_sums.hpp"
 #include "sparse/split.hpp"
 
 namespace krilu::sparse {
 
-/// Adds an entry of each of H rows, value * x[column], at every step of a slice, to `sum` or (anew) to nothing. Columns
-/// are counted from `base`.
-template <int H, bool anew, class T, class S, class C>
+/// Adds an entry of each of H rows, value * x[column], at every step of a slice. Columns are counted from `base`.
+template <int H, class T, class S, class C>
 [[gnu::always_inline]] inline void accumulate_rows(const PartPattern& part, const S* value, Index slice,
-                                                   const C* column, Index base, const T* x, T* sum) {
-  constexpr int W = exec::simd_width<T>(H), registers = H / W;
-  exec::Simd<T, W> s[registers];
-  for (int m = 0; m < registers; ++m) s[m] = anew ? exec::zeros<T, W>() : exec::load<T, W>(sum + m * W);
+                                                   const C* column, Index base, const T* x, RowSums<H, T>& sum) {
+  using Sums = RowSums<H, T>;
+  constexpr int W = Sums::lanes;
   const Offset begin = part.offset[slice], end = part.offset[slice + 1];
   const Index* run = part.run ? part.run + unsigned(begin) / H : nullptr;
   for (Offset k = begin; k < end; k += H) {
-    exec::Simd<T, W> xs[registers];
+    typename Sums::Register xs[Sums::registers];
     const Index first = run ? *run++ : -1;
     if (first >= 0)
-      for (int m = 0; m < registers; ++m) xs[m] = exec::load<T, W>(x + first + m * W);
+      for (int m = 0; m < Sums::registers; ++m) xs[m] = exec::load<T, W>(x + first + m * W);
     else
-      for (int m = 0; m < registers; ++m) xs[m] = exec::gather<T, W>(x + base, column + k + m * W);
-    for (int m = 0; m < registers; ++m) s[m] += exec::load<T, W>(value + k + m * W) * xs[m];
+      for (int m = 0; m < Sums::registers; ++m) xs[m] = exec::gather<T, W>(x + base, column + k + m * W);
+    for (int m = 0; m < Sums::registers; ++m) sum.part[m] += exec::load<T, W>(value + k + m * W) * xs[m];
   }
-  for (int m = 0; m < registers; ++m) exec::store<T, W>(sum + m * W, s[m]);
 }
 
 /// Adds all entries of a row.
 template <class T, class S, class C>
-[[gnu::always_inline]] inline void accumulate_row(const PartPattern& part, const S* value, Index row, const C* column,
-                                                  const T* x, T* sum) {
+[[gnu::always_inline]] inline void accumulate_row(const PartPattern& part, const S* value, Index slice, const C* column,
+                                                  const T* x, RowSums<1, T>& sum) {
   constexpr int W = exec::simd_width<T>(8);
   exec::Simd<T, W> s = {};
-  Offset k = part.offset[row];
-  const Offset end = part.offset[row + 1];
+  Offset k = part.offset[slice];
+  const Offset end = part.offset[slice + 1];
   for (; k + W <= end; k += W) s += exec::load<T, W>(value + k) * exec::gather<T, W>(x, column + k);
   T rest = exec::sum_of<T, W>(s);
   for (; k < end; ++k) rest += T(value[k]) * x[column[k]];
-  *sum += rest;
+  sum.part[0] += rest;
 }
 
-/// Sum over the entries of one slice and triangle: sum[q] += value * x[column], lane by lane, or (anew) the sum itself.
-/// row: the slice's first; lanes: its rows.
-template <int H, bool anew = false, class T, class S>
+/// f(std::integral_constant<int, K>): the rows that a slice of a pattern of height H is worked on as, `rows` being what
+/// it has.
+template <int H, class F>
+[[gnu::always_inline]] inline void with_rows(Index rows, const F& f) {
+  if constexpr (H > 0)
+    f(std::integral_constant<int, H>{});
+  else
+    with_node_rows(rows, f);
+}
+
+/// Adds all entries of one slice and triangle: sum[q] += value * x[column], lane by lane. row: the slice's first.
+template <int H, int K, class T, class S>
 [[gnu::always_inline]] inline void accumulate(const PartPattern& part, const S* value, Index slice, Index row,
-                                              Index lanes, const T* x, T* sum) {
+                                              const T* x, RowSums<K, T>& sum) {
   const bool narrow = !std::is_same_v<S, double> && part.narrow;
-  if constexpr (anew && H < 2)
-    for (int q = 0; q < lanes_of<H>; ++q) sum[q] = 0;
-  if constexpr (H == 0) {
-    if (lanes == 1)
-      accumulate_row(part, value, slice, part.column, x, sum);
-    else
-      accumulate_node(part, value, slice, row, lanes, x, sum);
-  } else if constexpr (H == 1) {
+  if constexpr (K == 1) {
     if (narrow)
       accumulate_row(part, value, slice, part.narrow, x + part.base[slice], sum);
     else
       accumulate_row(part, value, slice, part.column, x, sum);
+  } else if constexpr (H == 0) {
+    part.at_end ? sum.add(Node<K, true, S>(part, value, slice, row).all(x))
+                : sum.add(Node<K, false, S>(part, value, slice, row).all(x));
   } else {
     if (narrow)
-      accumulate_rows<H, anew>(part, value, slice, part.narrow, part.base[slice], x, sum);
+      accumulate_rows(part, value, slice, part.narrow, part.base[slice], x, sum);
     else
-      accumulate_rows<H, anew>(part, value, slice, part.column, 0, x, sum);
-  }
-}
-
-/// f(q) for the lanes of a slice that are rows, side by side.
-template <int H, class F>
-inline void for_lanes(Index lanes, const F& f) {
-  if (H > 0 && lanes == H) {
-#pragma omp simd
-    for (Index q = 0; q < H; ++q) f(q);
-  } else {
-    for (Index q = 0; q < lanes; ++q) f(q);
+      accumulate_rows(part, value, slice, part.column, 0, x, sum);
   }
 }
 

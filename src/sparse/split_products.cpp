@@ -29,23 +29,35 @@ void for_slices(const exec::Host& host, const PatternView& p, Cost cost, F f) {
   });
 }
 
-/// finish(row, sum) for every row, sum being the row's product with x: its upper entries, its diagonal, then its lower
-/// entries, as what triangular sweeps leave of a product comes.
+/// What rows of two triangles cost.
+std::int64_t cost_of(const PatternView& p, Index slices) {
+  return std::int64_t(p.lower.offset[slices]) + p.upper.offset[slices] + 2 * std::int64_t(p.slice_row[slices]);
+}
+
+/// finish(i, s) for every row: s, a number or a register, is the products of rows i, i + 1, .. with x: their upper
+/// entries, their diagonals, then their lower entries, as what triangular sweeps leave of a product comes.
 template <class T, class S, class Finish>
 void for_products(const exec::Host& host, const SplitView<T, S>& a, const T* x, Finish finish) {
   with_height(a.pattern.height, [&](auto h) {
     constexpr int H = decltype(h)::value;
     const PatternView p = a.pattern;
     for_slices(
-        host, p,
-        [&](Index s) { return std::int64_t(p.lower.offset[s]) + p.upper.offset[s] + 2 * std::int64_t(p.slice_row[s]); },
+        host, p, [&](Index s) { return cost_of(p, s); },
         [=](Index s) __attribute__((always_inline)) {
-          T sum[lanes_of<H>];
-          const Index row = p.slice_row[s], lanes = p.slice_row[s + 1] - row;
-          accumulate<H, true>(p.upper, a.upper, s, row, lanes, x, sum);
-          for_lanes<H>(lanes, [&](Index q) { sum[q] += a.diagonal[row + q] * x[row + q]; });
-          accumulate<H>(p.lower, a.lower, s, row, lanes, x, sum);
-          for_lanes<H>(lanes, [&](Index q) { finish(row + q, sum[q]); });
+          const Index row = p.slice_row[s], rows = p.slice_row[s + 1] - row;
+          with_rows<H>(
+              rows, [&](auto k) __attribute__((always_inline)) {
+                RowSums<decltype(k)::value, T> sum;
+                accumulate<H>(p.upper, a.upper, s, row, x, sum);
+                sum.update(
+                    rows, [&](Index q, auto v) __attribute__((always_inline)) {
+                      using V = decltype(v);
+                      return v + numbers_at<V>(a.diagonal + row + q) * numbers_at<V>(x + row + q);
+                    });
+                accumulate<H>(p.lower, a.lower, s, row, x, sum);
+                sum.for_each(
+                    rows, [&](Index q, auto v) __attribute__((always_inline)) { finish(row + q, v); });
+              });
         });
   });
 }
@@ -54,7 +66,8 @@ void for_products(const exec::Host& host, const SplitView<T, S>& a, const T* x, 
 
 template <class T, class S>
 void multiply(const exec::Host& host, const SplitView<T, S>& a, const T* x, T* y) {
-  for_products(host, a, x, [y](Index i, T sum) { y[i] = sum; });
+  for_products(
+      host, a, x, [y](Index i, auto sum) __attribute__((always_inline)) { put(y + i, sum); });
 }
 
 template <class T, class S>
@@ -65,18 +78,27 @@ void add_lower(const exec::Host& host, const SplitView<T, S>& a, const T* x, T* 
     for_slices(
         host, p, [&](Index s) { return std::int64_t(p.lower.offset[s]) + 2 * std::int64_t(p.slice_row[s]); },
         [=](Index s) __attribute__((always_inline)) {
-          T sum[lanes_of<H>] = {};
-          const Index row = p.slice_row[s], lanes = p.slice_row[s + 1] - row;
-          for_lanes<H>(lanes, [&](Index q) { sum[q] = y[row + q]; });
-          accumulate<H>(p.lower, a.lower, s, row, lanes, x, sum);
-          for_lanes<H>(lanes, [&](Index q) { y[row + q] = sum[q]; });
+          const Index row = p.slice_row[s], rows = p.slice_row[s + 1] - row;
+          with_rows<H>(
+              rows, [&](auto k) __attribute__((always_inline)) {
+                RowSums<decltype(k)::value, T> sum;
+                sum.update(
+                    rows, [&](Index q, auto v)
+                              __attribute__((always_inline)) { return numbers_at<decltype(v)>(y + row + q); });
+                accumulate<H>(p.lower, a.lower, s, row, x, sum);
+                sum.for_each(
+                    rows, [&](Index q, auto v) __attribute__((always_inline)) { put(y + row + q, v); });
+              });
         });
   });
 }
 
 template <class T, class S>
 void residual(const exec::Host& host, const SplitView<T, S>& a, const T* b, const T* x, T* r) {
-  for_products(host, a, x, [b, r](Index i, T sum) { r[i] = b[i] - sum; });
+  for_products(
+      host, a, x, [ b, r ](Index i, auto sum) __attribute__((always_inline)) {
+        put(r + i, numbers_at<decltype(sum)>(b + i) - sum);
+      });
 }
 
 #define KRILU_PRODUCTS(T, S)                                                        \

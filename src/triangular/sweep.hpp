@@ -11,51 +11,54 @@
 
 namespace krilu::triangular {
 
-/// x of one row, `sum` being its product with what is known of x.
-template <Diagonal form, class T>
-[[gnu::always_inline]] inline void solve_row(Index i, T sum, const T* d, const T* b, T* x) {
-  if constexpr (form == Diagonal::unit) x[i] = b[i] - sum;
-  if constexpr (form == Diagonal::reciprocal) x[i] = (b[i] - sum) * d[i];
-  if constexpr (form == Diagonal::dilu) x[i] -= d[i] * sum;
+/// x of row i, or of as many rows as `sum` has numbers; `sum`: their products with what is known of x. b is not read by
+/// the form `dilu`; d is not read by `unit`.
+template <Diagonal form, class V, class T>
+[[gnu::always_inline]] inline void solve_rows(Index i, V sum, const T* d, const T* b, T* x) {
+  using sparse::numbers_at;
+  if constexpr (form == Diagonal::unit) sparse::put(x + i, numbers_at<V>(b + i) - sum);
+  if constexpr (form == Diagonal::reciprocal) sparse::put(x + i, (numbers_at<V>(b + i) - sum) * numbers_at<V>(d + i));
+  if constexpr (form == Diagonal::dilu) sparse::put(x + i, numbers_at<V>(x + i) - numbers_at<V>(d + i) * sum);
 }
 
-/// x over a node, whose rows wait for one another; sum[q] is left as its product with x.
+/// x over a node, whose rows wait for one another; their products with x.
 template <Diagonal form, int K, bool upper, class T, class S>
-[[gnu::always_inline]] inline void solve_node(const sparse::Node<K, upper, S>& node, const T* d, const T* b, T* x,
-                                              T* sum) {
-  sparse::NodeSums<K, T> s = node.others(x);
+[[gnu::always_inline]] inline sparse::RowSums<K, T> solve_node(const sparse::Node<K, upper, S>& node, const T* d,
+                                                               const T* b, T* x) {
+  sparse::RowSums<K, T> sum = node.others(x);
   for (int t = 0; t < K; ++t) {
-    const int q = node.lane(t);
-    sum[q] = s[q];
-    solve_row<form>(node.row + q, s[q], d, b, x);
-    if (t + 1 < K) s.add(node.own_step(t), x[node.row + q]);
+    const Index i = node.row + node.lane(t);
+    solve_rows<form>(i, sum[node.lane(t)], d, b, x);
+    if (t + 1 < K) sum.add(node.own_step(t), x[i]);
   }
+  return sum;
 }
 
-/// x over one slice of a triangle; sum[q] is left as its product with x. b is not read by the form `dilu`; d is not
-/// read by `unit`.
-template <int H, Diagonal form, class T, class S>
+/// x over one slice of a triangle; then `then` is told the slice's first row, its rows, and their products with x.
+template <int H, Diagonal form, class T, class S, class Then>
 [[gnu::always_inline]] inline void solve_slice(const sparse::PatternView& p, const sparse::PartPattern& part,
                                                const S* value, Index slice, const T* d, const T* b, T* x,
-                                               T (&sum)[sparse::lanes_of<H>]) {
-  const Index row = p.slice_row[slice], lanes = p.slice_row[slice + 1] - row;
-  if constexpr (H == 0) {
-    if (lanes > 1)
-      return sparse::with_rows(
-          lanes, [&](auto k) __attribute__((always_inline)) {
-            constexpr int K = decltype(k)::value;
-            part.at_end ? solve_node<form>(sparse::Node<K, true, S>(part, value, slice, row), d, b, x, sum)
-                        : solve_node<form>(sparse::Node<K, false, S>(part, value, slice, row), d, b, x, sum);
-          });
-  }
-  sparse::accumulate<H, true>(part, value, slice, row, lanes, x, sum);
-  sparse::for_lanes<H>(lanes, [&](Index q) { solve_row<form>(row + q, sum[q], d, b, x); });
+                                               const Then& then) {
+  const Index row = p.slice_row[slice], rows = p.slice_row[slice + 1] - row;
+  sparse::with_rows<H>(
+      rows, [&](auto k) __attribute__((always_inline)) {
+        constexpr int K = decltype(k)::value;
+        sparse::RowSums<K, T> sum;
+        if constexpr (H == 0 && K > 1) {
+          sum = part.at_end ? solve_node<form>(sparse::Node<K, true, S>(part, value, slice, row), d, b, x)
+                            : solve_node<form>(sparse::Node<K, false, S>(part, value, slice, row), d, b, x);
+        } else {
+          sparse::accumulate<H>(part, value, slice, row, x, sum);
+          sum.for_each(
+              rows, [&](Index q, auto s) __attribute__((always_inline)) { solve_rows<form>(row + q, s, d, b, x); });
+        }
+        then(row, rows, sum);
+      });
 }
 template <int H, Diagonal form, class T, class S>
 [[gnu::always_inline]] inline void solve_slice(const sparse::PatternView& p, const sparse::PartPattern& part,
                                                const S* value, Index slice, const T* d, const T* b, T* x) {
-  T sum[sparse::lanes_of<H>];
-  solve_slice<H, form>(p, part, value, slice, d, b, x, sum);
+  solve_slice<H, form>(p, part, value, slice, d, b, x, [](Index, Index, const auto&) {});
 }
 
 /// L x = b (lower) or U x = b (upper) for one of the first two forms.
@@ -103,11 +106,16 @@ void solve_dilu_form(const SliceRunner& runner, const sparse::SplitView<T, S>& a
           solve_slice<H, Diagonal::reciprocal>(a.pattern, a.pattern.lower, a.lower, s, d, r, z);
         },
         [=](Index s) __attribute__((always_inline)) {
-          const sparse::PatternView& p = a.pattern;
-          T sum[sparse::lanes_of<H>];
-          solve_slice<H, Diagonal::dilu>(p, p.upper, a.upper, s, d, r, z, sum);
-          const Index row = p.slice_row[s], lanes = p.slice_row[s + 1] - row;
-          sparse::for_lanes<H>(lanes, [&](Index q) { w[row + q] = sum[q] + a.diagonal[row + q] * z[row + q]; });
+          solve_slice<H, Diagonal::dilu>(
+              a.pattern, a.pattern.upper, a.upper, s, d, r,
+              z, [&](Index row, Index rows, const auto& sum) __attribute__((always_inline)) {
+                sum.for_each(
+                    rows, [&](Index q, auto v) __attribute__((always_inline)) {
+                      using V = decltype(v);
+                      sparse::put(w + row + q,
+                                  v + sparse::numbers_at<V>(a.diagonal + row + q) * sparse::numbers_at<V>(z + row + q));
+                    });
+              });
         });
   });
 }
