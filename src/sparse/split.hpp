@@ -98,7 +98,7 @@ struct RowOrder {
   std::vector<Index> rank;   // of the caller's rows; empty: natural
   std::vector<Index> part;   // parts + 1: first group of each part; parts share no entry. Empty: one part
   std::vector<Index> node =
-      {};  // nodes + 1: first place of each; empty where rows are no nodes' (schedule/row_order.hpp)
+      {};                       // nodes + 1: first place of each (schedule/row_order.hpp). Empty: slices are cut freely
   bool keeps_sequence = false;  // rows that share an entry stand in the sequence of their ranks, as in level order
 
   std::size_t bytes() const {
