@@ -7,6 +7,7 @@
 
 #include <type_traits>
 
+#include "sparse/read_ahead.hpp"
 #include "sparse/row_sums.hpp"
 #include "sparse/split.hpp"
 
@@ -35,12 +36,14 @@ struct Node {
   [[gnu::always_inline]] const S* own_step(int t) const { return own + (upper ? -t : t) * K; }
 
   /// What all rows have of other nodes. Several sums in turn: none waits for itself.
-  template <class T>
+  template <Way way, class T>
   [[gnu::always_inline]] RowSums<K, T> others(const T* x) const {
     RowSums<K, T> s0, s1, s2, s3;
     const Index* c = column;
     const S* v = value;
     for (; c + 4 <= behind; c += 4, v += 4 * K) {
+      constexpr int line = 64 / int(sizeof(S));
+      for (int k = 0; k < 4 * K; k += line) read_ahead<way, S>(v + k);
       s0.add(v, x[c[0]]);
       s1.add(v + K, x[c[1]]);
       s2.add(v + 2 * K, x[c[2]]);
@@ -53,9 +56,9 @@ struct Node {
     return s0;
   }
   /// What all rows have of x, in the sequence in which a sweep adds it up.
-  template <class T>
+  template <Way way, class T>
   [[gnu::always_inline]] RowSums<K, T> all(const T* x) const {
-    RowSums<K, T> sum = others(x);
+    RowSums<K, T> sum = others<way>(x);
     for (int t = 0; t < K - 1; ++t) sum.add(own_step(t), x[row + lane(t)]);
     return sum;
   }

@@ -11,6 +11,8 @@
 
 namespace krilu::triangular {
 
+using sparse::Way;
+
 /// x of row i, or of as many rows as `sum` has numbers; `sum`: their products with what is known of x. b is not read by
 /// the form `dilu`; d is not read by `unit`.
 template <Diagonal form, class V, class T>
@@ -25,7 +27,7 @@ template <Diagonal form, class V, class T>
 template <Diagonal form, int K, bool upper, class T, class S>
 [[gnu::always_inline]] inline sparse::RowSums<K, T> solve_node(const sparse::Node<K, upper, S>& node, const T* d,
                                                                const T* b, T* x) {
-  sparse::RowSums<K, T> sum = node.others(x);
+  sparse::RowSums<K, T> sum = node.template others < upper ? Way::descending : Way::ascending > (x);
   for (int t = 0; t < K; ++t) {
     const Index i = node.row + node.lane(t);
     solve_rows<form>(i, sum[node.lane(t)], d, b, x);
@@ -35,7 +37,7 @@ template <Diagonal form, int K, bool upper, class T, class S>
 }
 
 /// x over one slice of a triangle; then `then` is told the slice's first row, its rows, and their products with x.
-template <int H, Diagonal form, class T, class S, class Then>
+template <int H, Diagonal form, Way way, class T, class S, class Then>
 [[gnu::always_inline]] inline void solve_slice(const sparse::PatternView& p, const sparse::PartPattern& part,
                                                const S* value, Index slice, const T* d, const T* b, T* x,
                                                const Then& then) {
@@ -48,17 +50,17 @@ template <int H, Diagonal form, class T, class S, class Then>
           sum = part.at_end ? solve_node<form>(sparse::Node<K, true, S>(part, value, slice, row), d, b, x)
                             : solve_node<form>(sparse::Node<K, false, S>(part, value, slice, row), d, b, x);
         } else {
-          sparse::accumulate<H>(part, value, slice, row, x, sum);
+          sparse::accumulate<H, way>(part, value, slice, row, x, sum);
           sum.for_each(
               rows, [&](Index q, auto s) __attribute__((always_inline)) { solve_rows<form>(row + q, s, d, b, x); });
         }
         then(row, rows, sum);
       });
 }
-template <int H, Diagonal form, class T, class S>
+template <int H, Diagonal form, Way way, class T, class S>
 [[gnu::always_inline]] inline void solve_slice(const sparse::PatternView& p, const sparse::PartPattern& part,
                                                const S* value, Index slice, const T* d, const T* b, T* x) {
-  solve_slice<H, form>(p, part, value, slice, d, b, x, [](Index, Index, const auto&) {});
+  solve_slice<H, form, way>(p, part, value, slice, d, b, x, [](Index, Index, const auto&) {});
 }
 
 /// L x = b (lower) or U x = b (upper) for one of the first two forms.
@@ -66,7 +68,7 @@ template <Diagonal form, class T, class S>
 void solve_lower(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, const T* b, T* x) {
   sparse::with_height(a.pattern.height, [&](auto h) {
     runner.ascending([=](Index s) __attribute__((always_inline)) {
-      solve_slice<decltype(h)::value, form>(a.pattern, a.pattern.lower, a.lower, s, d, b, x);
+      solve_slice<decltype(h)::value, form, Way::ascending>(a.pattern, a.pattern.lower, a.lower, s, d, b, x);
     });
   });
 }
@@ -74,7 +76,7 @@ template <Diagonal form, class T, class S>
 void solve_upper(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, const T* b, T* x) {
   sparse::with_height(a.pattern.height, [&](auto h) {
     runner.descending([=](Index s) __attribute__((always_inline)) {
-      solve_slice<decltype(h)::value, form>(a.pattern, a.pattern.upper, a.upper, s, d, b, x);
+      solve_slice<decltype(h)::value, form, Way::descending>(a.pattern, a.pattern.upper, a.upper, s, d, b, x);
     });
   });
 }
@@ -86,10 +88,10 @@ void solve_dilu_form(const SliceRunner& runner, const sparse::SplitView<T, S>& a
     constexpr int H = decltype(h)::value;
     runner.both(
         [=](Index s) __attribute__((always_inline)) {
-          solve_slice<H, Diagonal::reciprocal>(a.pattern, a.pattern.lower, a.lower, s, d, r, z);
+          solve_slice<H, Diagonal::reciprocal, Way::ascending>(a.pattern, a.pattern.lower, a.lower, s, d, r, z);
         },
         [=](Index s) __attribute__((always_inline)) {
-          solve_slice<H, Diagonal::dilu>(a.pattern, a.pattern.upper, a.upper, s, d, r, z);
+          solve_slice<H, Diagonal::dilu, Way::descending>(a.pattern, a.pattern.upper, a.upper, s, d, r, z);
         });
   });
 }
@@ -103,10 +105,10 @@ void solve_dilu_form(const SliceRunner& runner, const sparse::SplitView<T, S>& a
     constexpr int H = decltype(h)::value;
     runner.both(
         [=](Index s) __attribute__((always_inline)) {
-          solve_slice<H, Diagonal::reciprocal>(a.pattern, a.pattern.lower, a.lower, s, d, r, z);
+          solve_slice<H, Diagonal::reciprocal, Way::ascending>(a.pattern, a.pattern.lower, a.lower, s, d, r, z);
         },
         [=](Index s) __attribute__((always_inline)) {
-          solve_slice<H, Diagonal::dilu>(
+          solve_slice<H, Diagonal::dilu, Way::descending>(
               a.pattern, a.pattern.upper, a.upper, s, d, r,
               z, [&](Index row, Index rows, const auto& sum) __attribute__((always_inline)) {
                 sum.for_each(
@@ -127,10 +129,10 @@ void solve_lu(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const
     constexpr int H = decltype(h)::value;
     runner.both(
         [=](Index s) __attribute__((always_inline)) {
-          solve_slice<H, Diagonal::unit>(a.pattern, a.pattern.lower, a.lower, s, d, x, x);
+          solve_slice<H, Diagonal::unit, Way::ascending>(a.pattern, a.pattern.lower, a.lower, s, d, x, x);
         },
         [=](Index s) __attribute__((always_inline)) {
-          solve_slice<H, Diagonal::reciprocal>(a.pattern, a.pattern.upper, a.upper, s, d, x, x);
+          solve_slice<H, Diagonal::reciprocal, Way::descending>(a.pattern, a.pattern.upper, a.upper, s, d, x, x);
         });
   });
 }
