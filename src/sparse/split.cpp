@@ -180,7 +180,7 @@ void sort_slice(const CsrView& a, const RowOrder& order, Index slice, const Patt
   const Index first = p.slice_row[slice];
   for (Index i = first; i < p.slice_row[slice + 1]; ++i) {
     const Index row = order.rows[std::size_t(i)];
-    Offset l = p.entries(p.lower, slice, i - first).begin, u = p.entries(p.upper, slice, i - first).begin;
+    Offset l = p.begin(p.lower, slice, i - first), u = p.begin(p.upper, slice, i - first);
     const Index stride = p.stride(slice);
     diagonal[i] = 0;
     for_entries(a, order, row, sorted, [&](Offset k) {

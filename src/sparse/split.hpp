@@ -73,10 +73,14 @@ struct PatternView {
     Index count() const { return (end - begin + stride - 1) / stride; }
   };
   Entries entries(const PartPattern& part, Index slice, Index lane) const {
-    const Offset step = stride(slice), begin = part.offset[slice], end = part.offset[slice + 1];
-    if (part.length) return {begin + lane, begin + part.length[slice_row[slice] + lane] * step, step};
-    if (part.at_end) return {begin + lane * step + lane, end, step};
-    return {begin + lane, height > 0 ? end : end - (step - 1 - lane) * step, step};
+    const Offset step = stride(slice), end = part.offset[slice + 1];
+    if (part.length)
+      return {begin(part, slice, lane), part.offset[slice] + part.length[slice_row[slice] + lane] * step, step};
+    return {begin(part, slice, lane), height > 0 || part.at_end ? end : end - (step - 1 - lane) * step, step};
+  }
+  /// The first of them, from offsets alone: hosts may ask for it where lengths are in another space's memory.
+  Offset begin(const PartPattern& part, Index slice, Index lane) const {
+    return part.offset[slice] + (part.at_end ? lane * stride(slice) : 0) + lane;
   }
 };
 /// T: what is computed in, and the diagonal's type; S: what the triangles are stored in.

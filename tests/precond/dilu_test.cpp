@@ -103,11 +103,12 @@ TYPED_TEST(DiluTest, TheSameBitsUnderAllStrategiesTeamsAndHeights) { expect_same
 // What the sweeps know of A z is not read again.
 TYPED_TEST(DiluTest, WithTheProductItIsTheSameBitsAsOneAfterTheOther) {
   for (const CsrMatrix& a : {grid(60, 60), random_matrix({.rows = 2500, .per_row = 5, .seed = 115}),
-                             random_matrix({.rows = 900, .per_row = 4, .symmetric_pattern = false, .seed = 116})}) {
+                             random_matrix({.rows = 900, .per_row = 4, .symmetric_pattern = false, .seed = 116}),
+                             with_nodes(grid(20, 15), [](Index i) { return 1 + i % 8; })}) {
     const std::vector<double> r = random_values(std::size_t(a.rows), 117);
     for (const char* ordering : {"natural", "multicolour"})
       for (int threads : {1, 3})
-        for (int height : {1, 4, 8})
+        for (int height : {1, 4, 8, 0})
           for (Strategy s : {Strategy::serial, Strategy::level_set, Strategy::sync_free, Strategy::automatic}) {
             SCOPED_TRACE(
                 fmt::format("{} rows, {}, {}, {} threads, height {}", a.rows, ordering, to_string(s), threads, height));
