@@ -162,13 +162,15 @@ void copy_node(const CsrView& a, const RowOrder& order, Index slice, const Patte
                T* upper) {
   const Index first = p.slice_row[slice], rows = p.slice_row[slice + 1] - first;
   for (Index q = 0; q < rows; ++q) {
-    const double* from = a.values + a.offsets[order.rows[std::size_t(first + q)]];
+    const Index row = order.rows[std::size_t(first + q)];
+    const double *from = a.values + a.offsets[row], *const end = a.values + a.offsets[row + 1];
     const auto copy = [&](const PartPattern& part, T* to) {
       const PatternView::Entries e = p.entries(part, slice, q);
       for (Offset k = e.begin; k < e.end; k += e.stride) to[k] = T(*from++);
     };
     copy(p.lower, lower);
-    diagonal[first + q] = T(*from++);
+    const bool stored = end - from > p.entries(p.upper, slice, q).count();  // a node of one row may lack its diagonal
+    diagonal[first + q] = stored ? T(*from++) : T(0);
     copy(p.upper, upper);
   }
 }

@@ -135,6 +135,13 @@ std::vector<Case> node_cases() {
   all.push_back({"velocities at all points, pressure at some",
                  with_nodes(grid(12, 11), [](Index i) { return i % 4 == 0 ? 3 : 2; })});
   all.push_back({"a full matrix", with_nodes(from_dense({{2.0}}), [](Index) { return 29; })});
+  // A single row that only its neighbours see, one that sees the first neighbour alone, an empty one, and the last.
+  Dense lone(8, std::vector<double>(8, 0.0));
+  lone[2] = {1, 3, 0, 2, 0, 0, 0, 4}, lone[3][1] = 5, lone[5] = {6, 0, 0, 7, 0, 0, 8, 0},
+  lone[7] = {0, 0, 9, 0, 0, 0, 0, 0};
+  lone[0][0] = lone[0][5] = lone[1][1] = lone[6][6] = lone[6][2] = 3;
+  all.push_back({"single rows without a diagonal",
+                 with_nodes(from_dense(lone), [](Index i) { return i == 0 || i == 1 || i == 6 ? 5 : 1; })});
   return all;
 }
 
