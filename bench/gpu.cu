@@ -171,6 +171,29 @@ json own(Case& c, const CsrMatrix& a, const std::string& name) {
   return out;
 }
 
+/// A pair of sweeps over coloured blocks and the product after it, by stencils where slices read alike, and by columns.
+template <class T, class S>
+json in_blocks(Case& c, const krilu::triangular::WarpRunner& runner, krilu::sparse::SlicedView<T, S> a) {
+  const auto n = std::size_t(a.pattern.rows);
+  const std::vector<double> values = krilu::random_vector(n, 1, 0.5, 1);
+  const auto r = c.space.brought(std::vector<T>(values.begin(), values.end())),
+             rd = c.space.brought(std::vector<T>(values.begin(), values.end()));
+  const auto y = c.space.allocate<T>(n), z = c.space.allocate<T>(n), Az = c.space.allocate<T>(n);
+  json out;
+  const auto times = [&](const std::string& by) {
+    out["sweeps_by_" + by + "_ms"] = launched_ms(c.space, 5, [&] {
+      krilu::precond::solve_dilu_form(runner, a.pattern, a.lower, a.upper, rd.data(), r.data(), y.data(), z.data());
+    });
+    out["product_by_" + by + "_ms"] = launched_ms(c.space, 5, [&] {
+      krilu::precond::product_after_sweeps(c.space, a, c.pattern->widest(), rd.data(), y.data(), z.data(), Az.data());
+    });
+  };
+  if (a.pattern.lower.stencil) times("stencils");
+  a.pattern.lower.stencil = a.pattern.upper.stencil = {};
+  times("columns");
+  return out;
+}
+
 json sweeps(Case& c, Strategy s) {
   const krilu::triangular::WarpRunner runner(c.space, c.plan, *c.pattern, s);
   const auto v = c.m.view();
@@ -188,6 +211,14 @@ json sweeps(Case& c, Strategy s) {
   out["dilu_apply_ms"] = launched_ms(c.space, 5, [&] { dilu.apply(c.x.data(), c.z.data()); });
   krilu::precond::Ilu0<Cuda, double> ilu(c.context(s), c.pattern, "ilu0", false);
   out["ilu0_factor_ms"] = called_ms(c.space, [&] { ilu.factor(c.m, 0); });
+  if (runner.blocks()) {
+    out["fp64"] = in_blocks(c, runner, v);
+    const auto single = krilu::sparse::rounded_matrix<float>(c.space, c.pattern, v, {.storage = krilu::Format::fp32});
+    out["fp32"] = in_blocks(c, runner, single.view());
+    const auto half =
+        krilu::sparse::rounded_matrix<krilu::Bfloat16>(c.space, c.pattern, v, {.storage = krilu::Format::bf16});
+    out["fp32/bf16"] = in_blocks(c, runner, half.view());
+  }
   return out;
 }
 
@@ -315,9 +346,7 @@ int main(int argc, char** argv) {
           using Builder = krilu::schedule::BlockBuilder<Cuda>;
           out["blocks"]["build_ms"] = called_ms(space, [&] { Builder(space, c.a.view(), c.graph().view()).build(); });
           const auto blocks = Builder(space, c.a.view(), c.graph().view()).build();
-          const auto lay = [&] {
-            return krilu::schedule::by_blocks(space, c.a, blocks.block.data(), blocks.colour.data(), blocks.colours);
-          };
+          const auto lay = [&] { return krilu::schedule::by_blocks(space, c.a, blocks); };
           out["blocks"]["layout_ms"] = called_ms(space, [&] { lay(); });
           c.take(lay());
           out["blocks"]["pattern_ms"] =

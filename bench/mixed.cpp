@@ -117,8 +117,8 @@ bool noted(const Result& r, const char* beginning) {
 
 /// Bytes that an iteration moves on average, each input of a step read once and each output written once, n rows and
 /// k entries off the diagonal, v bytes a value and 4 an index:
-///   product A z: k (v + 4), and 3 words a row (diagonal, z, A z). On the host, where the columns of a slice may be
-///     kept in 16 bits, that is not visible here: 4 are counted.
+///   product A z: k (v + 4), and 3 words a row (diagonal, z, A z). Where columns are kept in less, as in HEC, in
+///     stencils and in slices of 16 bits, that is not visible here: 4 are counted.
 ///   Jacobi: 3 words a row. No preconditioner: 2.
 ///   DILU, DIC, ILU(0), IC(0): both triangles, k (v + 4), and 6 words a row (r, E, y and y, E, z). In coloured blocks
 ///     on a GPU A z of DILU and DIC is had from what the forward sweep left: L alone is read again, k / 2 (v + 4), and

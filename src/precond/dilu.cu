@@ -28,6 +28,29 @@ __global__ void __launch_bounds__(256)
   if (have) Az[l.row] = sum;
 }
 
+/// The same where slices read alike (sparse/stencils.cuh): the same sums in the same sequence.
+template <int count, class T, class S>
+__global__ void __launch_bounds__(256)
+    product_after_stencil_sweeps_kernel(sparse::SlicedView<T, S> a, const T* rd, const T* y, const T* z, T* Az) {
+  const Index s = exec::warp_in_grid();
+  if (s >= a.pattern.slices) return;
+  const sparse::StencilTriangle& t = a.pattern.lower.stencil;
+  const int me = int(threadIdx.x % 32);
+  const sparse::StencilLane<1> l(t, sparse::load_head<1>(t, s, a.pattern.slices, me), me);
+  const Index row = l.row[0];
+  const int steps = l.slice.others() + l.slice.within();
+  std::int32_t word[count];
+  S value[1][count];
+  l.ask(a.lower, 0, 0, steps, word, value);
+  const T reciprocal = exec::ask_streamed(rd + row, row >= 0, 1),
+          diagonal = exec::ask_streamed(a.diagonal + row, row >= 0);
+  exec::await_former();
+  const T own = exec::ask(z + row, row >= 0), swept = exec::ask_streamed(y + row, row >= 0);
+  T sum[1] = {1 / reciprocal * (swept - own) + diagonal * own};
+  l.add(a.lower, z, 0, steps, word, value, sum);
+  if (row >= 0) Az[row] = sum[0];
+}
+
 }  // namespace
 
 template <>
@@ -66,8 +89,13 @@ template <class T, class S>
 void product_after_sweeps(const exec::Cuda& space, const sparse::SlicedView<T, S>& a, Index widest, const T* rd,
                           const T* y, const T* z, T* Az) {
   const auto blocks = unsigned((std::int64_t(a.pattern.slices) * 32 + 255) / 256);
-  space.launch(true, widest <= 4 ? product_after_sweeps_kernel<4, T, S> : product_after_sweeps_kernel<3, T, S>,
-               {blocks, 256}, a, rd, y, z, Az);
+  if (a.pattern.lower.stencil)
+    space.launch(
+        true, widest <= 6 ? product_after_stencil_sweeps_kernel<6, T, S> : product_after_stencil_sweeps_kernel<4, T, S>,
+        {blocks, 256}, a, rd, y, z, Az);
+  else
+    space.launch(true, widest <= 4 ? product_after_sweeps_kernel<4, T, S> : product_after_sweeps_kernel<3, T, S>,
+                 {blocks, 256}, a, rd, y, z, Az);
 }
 #define KRILU_PRODUCT(T, S)                                                                                         \
   template void product_after_sweeps(const exec::Cuda&, const sparse::SlicedView<T, S>&, Index, const T*, const T*, \

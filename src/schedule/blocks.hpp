@@ -33,6 +33,7 @@ struct Blocks {
   exec::Array<Index> colour;  // of each row's block
   Index colours = 0;
   std::array<Index, 3> box{0, 0, 0};  // of a lattice; else zeros
+  Index together = 32;                // blocks that may share a GPU's slice: on a lattice few, for sparse/stencils.cuh
 };
 
 /// Rows i + nx (j + ny k), each with entries in neighbouring ones only.
@@ -202,6 +203,7 @@ class BlockBuilder {
           colour[row] = parities ? i % two_x + two_x * (j % two_y + two_y * (k % two_z)) : (i + j + k) % 3;
         });
     out.box = box;
+    out.together = lattice.diagonals ? 1 : 4;
     out.colours = parities ? two_x * two_y * two_z : std::min<Index>(3, nbx + nby + nbz - 2);
   }
 

@@ -120,11 +120,11 @@ __global__ void block_sizes(Index n, const Index* block, Index* size) {
 }
 
 __global__ void block_keys(Index n, const Index* block, const Index* colour, const Index* size, int block_bits,
-                           Key* key, Index* row) {
+                           int least_class, Key* key, Index* row) {
   const Index i = Index(blockIdx.x * blockDim.x + threadIdx.x);
   if (i >= n) return;
   // Class c: blocks of up to 2^c rows, of which a slice takes 32 >> c.
-  const int c = 32 - __clz(size[block[i]] - 1);
+  const int c = max(32 - __clz(size[block[i]] - 1), least_class);
   row[i] = i;
   key[i] = (Key(colour[i]) << class_bits | Key(c)) << block_bits | Key(block[i]);
 }
@@ -342,7 +342,8 @@ Plan as_given(const Cuda& space, const sparse::DeviceCsr& a) {
   return plan;
 }
 
-Plan by_blocks(const Cuda& space, const sparse::DeviceCsr& a, const Index* block, const Index* colour, Index colours) {
+Plan by_blocks(const Cuda& space, const sparse::DeviceCsr& a, const Index* block, const Index* colour, Index colours,
+               Index together, bool lattice) {
   const Index n = a.rows;
   const auto nn = std::size_t(n);
   const auto size = space.allocate<Index>(nn);
@@ -352,13 +353,14 @@ Plan by_blocks(const Cuda& space, const sparse::DeviceCsr& a, const Index* block
   const int block_bits = bits_of(std::uint64_t(n)), colour_bits = bits_of(std::uint64_t(colours));
   if (n > 0) {
     block_sizes<<<blocks_for(n), 256, 0, space.stream()>>>(n, block, size.data());
-    block_keys<<<blocks_for(n), 256, 0, space.stream()>>>(n, block, colour, size.data(), block_bits, key.data(),
-                                                          row.data());
+    block_keys<<<blocks_for(n), 256, 0, space.stream()>>>(
+        n, block, colour, size.data(), block_bits, std::countr_zero(unsigned(32 / together)), key.data(), row.data());
     launched("sorting rows by block");
     exec::sort_pairs(space, key, key2, row, row2, block_bits + class_bits + colour_bits);
   }
   auto layout = std::make_shared<sparse::Layout>(cut(space, n, key, std::move(row), block_bits));
   layout->blocks = true;
+  layout->lattice = lattice;
   Plan plan;
   const auto value = space.allocate<Index>(std::size_t(layout->slices));
   plan.level_there = space.allocate<Index>(std::size_t(colours) + 1);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "exec/cuda.cuh"
+#include "schedule/blocks.hpp"
 #include "schedule/ordering.hpp"
 #include "sparse/csr_cuda.cuh"
 #include "sparse/sliced.cuh"
@@ -50,8 +51,12 @@ Plan by_levels(const exec::Cuda& space, const sparse::DeviceCsr& a, const sparse
 Plan as_given(const exec::Cuda& space, const sparse::DeviceCsr& a);
 
 /// Rows block by block, colour by colour: block[row] is any number below rows that names the row's block, colour[row]
-/// its colour. The blocks of a colour are independent; several small ones may share a slice.
+/// its colour. The blocks of a colour are independent; up to `together` small ones share a slice, a power of two.
 Plan by_blocks(const exec::Cuda& space, const sparse::DeviceCsr& a, const Index* block, const Index* colour,
-               Index colours);
+               Index colours, Index together = 32, bool lattice = false);
+inline Plan by_blocks(const exec::Cuda& space, const sparse::DeviceCsr& a, const Blocks<exec::Cuda>& blocks) {
+  return by_blocks(space, a, blocks.block.data(), blocks.colour.data(), blocks.colours, blocks.together,
+                   blocks.box[0] > 0);
+}
 
 }  // namespace krilu::schedule

@@ -127,8 +127,7 @@ void DeviceSystem::analyse(const CsrView& a, const CsrView& graph, const Plan& p
     if (const Index rows = schedule::block_rows_of(plan.ordering)) tuning.rows = rows;
     schedule::BlockBuilder<exec::Cuda> builder(ex_, a_.view(), g.view(), tuning);
     const auto blocks = own_graph && lattice_ ? builder.build(*lattice_) : builder.build();
-    plan_ = std::make_shared<const schedule::Plan>(
-        schedule::by_blocks(ex_, a_, blocks.block.data(), blocks.colour.data(), blocks.colours));
+    plan_ = std::make_shared<const schedule::Plan>(schedule::by_blocks(ex_, a_, blocks));
     pattern_ = std::make_shared<const sparse::SlicedPattern>(ex_, a_, plan_->layout);
     shape_ = sentence("%ld colours of blocks, up to %ld steps within a block", long(plan_->levels()),
                       long(pattern_->most_inner()));
@@ -138,6 +137,8 @@ void DeviceSystem::analyse(const CsrView& a, const CsrView& graph, const Plan& p
                     int(blocks.box[2]));
       shape_ += box;
     }
+    if (const std::size_t words = pattern_->stencil_words(); words > 0)
+      shape_ += ", read by stencils of " + std::to_string(words) + " words";
     return;
   } else {
     const schedule::Order order = schedule::order_by_name(plan.ordering, a, graph);

@@ -241,7 +241,8 @@ void sort_long_rows(const exec::Cuda& space, Index rows, const exec::Array<Offse
 
 }  // namespace
 
-SlicedPattern::SlicedPattern(const exec::Cuda& space, const DeviceCsr& a, std::shared_ptr<const Layout> layout)
+SlicedPattern::SlicedPattern(const exec::Cuda& space, const DeviceCsr& a, std::shared_ptr<const Layout> layout,
+                             Index stencils_from)
     : rows_(a.rows), layout_(std::move(layout)) {
   const auto n = std::size_t(rows_);
   const Index *const row = layout_->row.data(), *const place = layout_->place.data();
@@ -309,6 +310,9 @@ SlicedPattern::SlicedPattern(const exec::Cuda& space, const DeviceCsr& a, std::s
       inner_steps<<<blocks_for(std::int64_t(count) * 32), 256, 0, space.stream()>>>(
           count, lower_slice_.data(), upper_slice_.data(), permuted, inner_.data(), shapes_there.data());
       launched("finding the steps within blocks");
+      if (layout_->lattice && count >= stencils_from)
+        stencils_ = Stencils(space, rows_, count, layout_->slice_row.data(), view().lower, view().upper,
+                             std::int64_t(lower_entries_) + upper_entries_);
     }
   }
   space.copy_out(&shapes, shapes_there, 1);
@@ -320,14 +324,14 @@ SlicedPattern::SlicedPattern(const exec::Cuda& space, const DeviceCsr& a, std::s
 SlicedPatternView SlicedPattern::view() const {
   return {rows_,
           layout_->slices,
-          {lower_slice_.data(), lower_column_.data(), lower_length_.data(), lower_count_.data()},
-          {upper_slice_.data(), upper_column_.data(), upper_length_.data(), upper_count_.data()},
+          {lower_slice_.data(), lower_column_.data(), lower_length_.data(), lower_count_.data(), stencils_.lower()},
+          {upper_slice_.data(), upper_column_.data(), upper_length_.data(), upper_count_.data(), stencils_.upper()},
           inner_.data()};
 }
 
 std::size_t SlicedPattern::bytes() const {
   std::size_t b = layout_->bytes() + lower_slice_.bytes() + upper_slice_.bytes() + inner_.bytes() +
-                  lower_count_.bytes() + upper_count_.bytes();
+                  lower_count_.bytes() + upper_count_.bytes() + stencils_.bytes();
   for (const auto* a : {&lower_column_, &upper_column_, &lower_length_, &upper_length_, &lower_source_, &upper_source_,
                         &diagonal_source_})
     b += a->bytes();
@@ -375,6 +379,27 @@ __global__ void __launch_bounds__(256, count <= 3 ? 8 : 1)
   if (l.row >= 0 && l.sub == 0) y[l.row] = of_residual ? b[l.row] - sum : sum;
 }
 
+/// The same where slices read alike, a warp a slice.
+template <bool of_residual, int count, class T, class S>
+__global__ void __launch_bounds__(256) stencil_product_kernel(SlicedView<T, S> a, const T* b, const T* x, T* y) {
+  const Index s = exec::warp_in_grid(), slices = a.pattern.slices;
+  if (s >= slices) return;
+  const StencilTriangle &lower = a.pattern.lower.stencil, &upper = a.pattern.upper.stencil;
+  const int me = int(threadIdx.x % 32);
+  const StencilHead<1> lower_head = load_head<1>(lower, s, slices, me), upper_head = load_head<1>(upper, s, slices, me);
+  const StencilLane<1> l(lower, lower_head, me), u(upper, upper_head, me);
+  const Index row = l.row[0];
+  const auto steps = [](const StencilSlice& of) { return of.others() + of.within(); };
+  std::int32_t lower_word[count], upper_word[count];
+  S lower_value[1][count], upper_value[1][count];
+  l.ask(a.lower, 0, 0, steps(l.slice), lower_word, lower_value);
+  u.ask(a.upper, 0, 0, steps(u.slice), upper_word, upper_value);
+  T sum[1] = {exec::ask_streamed(a.diagonal + row, row >= 0) * exec::ask(x + row, row >= 0)};
+  l.add(a.lower, x, 0, steps(l.slice), lower_word, lower_value, sum);
+  u.add(a.upper, x, 0, steps(u.slice), upper_word, upper_value, sum);
+  if (row >= 0) y[row] = of_residual ? b[row] - sum[0] : sum[0];
+}
+
 template <bool of_residual, class T, class S>
 void product(const exec::Cuda& space, const SlicedView<T, S>& a, Index widest, const T* b, const T* x, T* y) {
   constexpr Index few = 8;  // slices a multiprocessor: a block each, and all of them at work at once
@@ -382,8 +407,9 @@ void product(const exec::Cuda& space, const SlicedView<T, S>& a, Index widest, c
   const Index slices = a.pattern.slices;
   if (slices == 0) return;
   const unsigned blocks = blocks_for(std::int64_t(slices) * 32);
+  if (a.pattern.lower.stencil) stencil_product_kernel<of_residual, 3><<<blocks, 256, 0, space.stream()>>>(a, b, x, y);
   // On a lattice in coloured blocks, where a row has six neighbours in one triangle it has none in the other.
-  if (widest <= 3 || (widest <= 6 && a.pattern.inner))
+  else if (widest <= 3 || (widest <= 6 && a.pattern.inner))
     product_kernel<of_residual, 1, 3><<<blocks, 256, 0, space.stream()>>>(a, b, x, y);
   else if (widest <= 6)
     product_kernel<of_residual, 1, 6><<<blocks, 256, 0, space.stream()>>>(a, b, x, y);

@@ -18,6 +18,7 @@
 #include "sparse/csr_cuda.cuh"
 #include "sparse/operator.hpp"
 #include "sparse/rounding.cuh"
+#include "sparse/stencils.cuh"
 #include "sparse/storage.hpp"
 
 namespace krilu::sparse {
@@ -42,6 +43,7 @@ struct SlicedTriangle {
   const Index* column = nullptr;
   const Index* length = nullptr;        // of each row
   const std::uint8_t* count = nullptr;  // entries of each lane of each slice; 255: as many, or more
+  StencilTriangle stencil = {};         // the columns again, where slices of coloured blocks read alike
 };
 struct SlicedPatternView {
   Index rows = 0, slices = 0;
@@ -66,14 +68,18 @@ struct Layout {
   exec::Array<Index> place;      // its inverse
   exec::Array<Index> slice_row;  // slices + 1: first row of each slice
   Index slices = 0;
-  bool blocks = false;  // rows of a slice may depend on each other
+  bool blocks = false;   // rows of a slice may depend on each other
+  bool lattice = false;  // slices may read alike
   std::size_t bytes() const { return row.bytes() + place.bytes() + slice_row.bytes(); }
 };
 
 class SlicedPattern {
  public:
   /// Built on the device from the caller's matrix there. Throws krilu::Error where it does not fit.
-  SlicedPattern(const exec::Cuda& space, const DeviceCsr& a, std::shared_ptr<const Layout> layout);
+  /// stencils_from: slices, of a lattice, with which it looks for stencils: that takes as long as some hundred sweeps
+  /// over few of them gain.
+  SlicedPattern(const exec::Cuda& space, const DeviceCsr& a, std::shared_ptr<const Layout> layout,
+                Index stencils_from = 4096);
 
   Index rows() const { return rows_; }
   Index slices() const { return layout_->slices; }
@@ -82,6 +88,8 @@ class SlicedPattern {
   Index widest() const { return widest_; }              // entries of the longest lane
   Index most_inner() const { return most_inner_; }      // inner steps of the deepest slice
   Index widest_inner() const { return widest_inner_; }  // entries of a row that stay within its slice
+  /// Words of the stencils that slices are read by; 0 where they are read by columns.
+  std::size_t stencil_words() const { return stencils_.words(); }
   const Layout& layout() const { return *layout_; }
   SlicedPatternView view() const;
   std::size_t bytes() const;
@@ -99,6 +107,7 @@ class SlicedPattern {
   exec::Array<Index> lower_column_, upper_column_, lower_length_, upper_length_;
   exec::Array<Offset> lower_source_, upper_source_, diagonal_source_;
   exec::Array<std::uint8_t> lower_count_, upper_count_, inner_;
+  Stencils stencils_;
 };
 
 template <class T, class S = T>

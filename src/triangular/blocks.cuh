@@ -12,35 +12,38 @@
 
 namespace krilu::triangular {
 
-/// A slice's inner steps, one after another; `inner` and `from`: the lane's entries within the slice and whose x they
-/// meet, oldest first, the last M of N. Every lane finds its x anew at each step: it is right from the lane's own step
-/// on, since nothing that it depends on changes any more, and no lane has to know when that is. A pivot that cannot be
-/// divided by is told of, and so a pivot is found at the lane's own step alone.
-template <int M, int N, class R>
-__device__ __forceinline__ typename R::Value solve_inner(const R& r, int steps, int own, Index row, typename R::Value b,
-                                                         typename R::Value d, typename R::Value sum,
-                                                         const int (&from)[N], const typename R::Value (&inner)[N]) {
-  using T = typename R::Value;
+/// The inner steps of P slices that have the same ones, one after another; `inner` and `from`: the lane's entries
+/// within its slice and whose x they meet, oldest first, the last M of N. Every lane finds its x anew at each step: it
+/// is right from the lane's own step on, since nothing that it depends on changes any more, and no lane has to know
+/// when that is. A pivot that cannot be divided by is told of, and so a pivot is found at the lane's own step alone. x:
+/// of the lane's rows, whatever where it has none.
+template <int M, int P, int N, class R, class T = typename R::Value>
+__device__ __forceinline__ void solve_inner(const R& r, int steps, int own, const Index (&row)[P], const T (&b)[P],
+                                            const T (&d)[P], const T (&sum)[P], const int (&from)[N],
+                                            const T (&inner)[P][N], T (&x)[P]) {
   constexpr bool once = R::form == Diagonal::pivot;
   steps = exec::uniform(steps);
-  T x = !once || (row >= 0 && own == 0) ? r.finish(row, b, sum, d) : T(0);
+#pragma unroll
+  for (int p = 0; p < P; ++p) x[p] = !once || (row[p] >= 0 && own == 0) ? r.finish(row[p], b[p], sum[p], d[p]) : T(0);
 #pragma unroll 1
   for (int n = 1; n < steps; ++n) {
-    T all = sum;
 #pragma unroll
-    for (int q = N - M; q < N; ++q) all += inner[q] * __shfl_sync(0xffffffffu, x, from[q]);
-    if (!once || (row >= 0 && own == n)) x = r.finish(row, b, all, d);
+    for (int p = 0; p < P; ++p) {
+      T all = sum[p];
+#pragma unroll
+      for (int q = N - M; q < N; ++q) all += inner[p][q] * __shfl_sync(0xffffffffu, x[p], from[q]);
+      if (!once || (row[p] >= 0 && own == n)) x[p] = r.finish(row[p], b[p], all, d[p]);
+    }
   }
-  return x;
 }
 /// By the least M of 1, 2, 3, 4, 8, 12 .. that is enough for `most`, the entries of the lane that has most.
-template <int M, int N, class R, class... Rest>
-__device__ __forceinline__ typename R::Value solve_inner(int most, const R& r, const Rest&... rest) {
+template <int M, int P, int N, class R, class... Rest>
+__device__ __forceinline__ void solve_inner_of(int most, const R& r, Rest&&... rest) {
   if constexpr (M < N) {
     constexpr int more = M < 4 ? M + 1 : M + 4;
-    if (most > M) return solve_inner<more, N>(most, r, rest...);
+    if (most > M) return solve_inner_of<more, P, N>(most, r, rest...);
   }
-  return solve_inner<M>(r, rest...);
+  solve_inner<M, P, N>(r, rest...);
 }
 
 /// One slice; x of the lane's row, whatever where it has none. own: the lane's step. B: entries asked for before any is
@@ -50,14 +53,12 @@ template <int B, int N, class R, class AskB>
 __device__ __forceinline__ typename R::Value solve_block(const R& r, const sparse::Slice& s, sparse::Lane l, int own,
                                                          const AskB& ask_b, typename R::Value d, int me) {
   using T = typename R::Value;
-  T sum = 0;
-  int from[N];
-  T inner[N];
-  int within = 0;
+  T sum[1] = {0}, inner[1][N];
+  int from[N], within = 0;
 #pragma unroll
   for (int j = 0; j < N; ++j) {
     from[j] = me;
-    inner[j] = 0;
+    inner[0][j] = 0;
   }
   const auto round = [&](int k, const auto& meanwhile) {
     constexpr bool paired = R::form == Diagonal::pivot;
@@ -89,17 +90,22 @@ __device__ __forceinline__ typename R::Value solve_block(const R& r, const spars
 #pragma unroll
       for (int q = 0; q + 1 < N; ++q) {
         from[q] = inside ? from[q + 1] : from[q];
-        inner[q] = inside ? inner[q + 1] : inner[q];
+        inner[0][q] = inside ? inner[0][q + 1] : inner[0][q];
       }
       from[N - 1] = inside ? ~c[j] : from[N - 1];
-      inner[N - 1] = inside ? value : inner[N - 1];
-      if (!inside) sum += value * x[j];
+      inner[0][N - 1] = inside ? value : inner[0][N - 1];
+      if (!inside) sum[0] += value * x[j];
     }
   };
-  T b;
-  round(0, [&] { b = ask_b(); });
+  T b[1];
+  round(0, [&] { b[0] = ask_b(); });
   for (int k = B; k < s.width(); k += B) round(k, [] {});
-  return solve_inner<1, N>(__reduce_max_sync(0xffffffffu, within), r, s.inner, own, l.row, b, d, sum, from, inner);
+  const Index row[1] = {l.row};
+  const T diagonal[1] = {d};
+  T found[1];
+  solve_inner_of<1, 1, N>(__reduce_max_sync(0xffffffffu, within), r, s.inner, own, row, b, diagonal, sum, from, inner,
+                          found);
+  return found[0];
 }
 
 /// Larger thread blocks leave a multiprocessor half empty at the end of a colour; twice as many small ones take longer
@@ -117,22 +123,25 @@ constexpr int resident_turning = N <= 3   ? (sizeof(T) == 8 ? 8 : 10)
                                  : N <= 8 ? 4
                                           : 2;
 
-/// Asks for all entries of a slice at once, whatever the number of rounds in which they will be used.
+/// Asks for entries to be brought to the second-level cache.
+template <class V>
+__device__ __forceinline__ void prefetch(const V* first, unsigned count) {
+#if __CUDA_ARCH__ >= 900
+  const auto begin = reinterpret_cast<std::uintptr_t>(first) & ~std::uintptr_t(15);
+  const unsigned bytes = count * unsigned(sizeof(V)) & ~15u;
+  if (bytes > 0)
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;"
+                 :
+                 : "l"(__cvta_generic_to_global(reinterpret_cast<const void*>(begin))), "r"(bytes)
+                 : "memory");
+#endif
+}
+/// All entries of a slice at once, whatever the number of rounds in which they will be used.
 template <class R>
 __device__ __forceinline__ void prefetch_entries(const R& r, const sparse::Slice& s) {
-#if __CUDA_ARCH__ >= 900
-  const auto fetch = [&](const auto* array) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(array + s.entry) & ~std::uintptr_t(15);
-    const auto bytes = unsigned(s.width() * s.rows()) * unsigned(sizeof(*array)) & ~15u;
-    if (bytes > 0)
-      asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;"
-                   :
-                   : "l"(__cvta_generic_to_global(reinterpret_cast<const void*>(begin))), "r"(bytes)
-                   : "memory");
-  };
-  fetch(r.triangle.column);
-  fetch(r.value);
-#endif
+  const auto count = unsigned(s.width() * s.rows());
+  prefetch(r.triangle.column + s.entry, count);
+  prefetch(r.value + s.entry, count);
 }
 
 /// Of the lane's row, where it has one.

@@ -15,6 +15,7 @@
 #include "schedule/layout.cuh"
 #include "triangular/blocks.cuh"
 #include "triangular/level_set.cuh"
+#include "triangular/stencil_blocks.cuh"
 #include "triangular/sync_free.cuh"
 #include "triangular/tiled.cuh"
 
@@ -24,8 +25,9 @@ struct WarpTuning {
   LevelSetTuning level_set;
   SyncFreeTuning sync_free;
   TiledTuning tiled;
-  int trials = 2;             // timed pairs of each candidate: the first one also loads the kernel
-  Index most_launches = 400;  // above which level-set is no candidate: a launch takes 1 us at the least
+  Index slices_to_share = 96;  // of a colour, to a multiprocessor, from which on a warp takes several
+  int trials = 2;              // timed pairs of each candidate: the first one also loads the kernel
+  Index most_launches = 400;   // above which level-set is no candidate: a launch takes 1 us at the least
 };
 
 class WarpRunner {
@@ -218,16 +220,32 @@ class WarpRunner {
     else
       f(integral_constant<int, 4>{}, integral_constant<int, 32>{});
   }
+  /// at_once: slices a warp.
   template <class Kernel, class... Arguments>
-  void launch_colour(bool first, Kernel kernel, Index begin, Index end, const Arguments&... arguments) const {
-    constexpr Index slices = block_sweep_threads / 32;
+  void launch_colour(bool first, int at_once, Kernel kernel, Index begin, Index end,
+                     const Arguments&... arguments) const {
+    const Index slices = Index(block_sweep_threads / 32) * at_once;
     space_.launch(!first, kernel, {unsigned((end - begin + slices - 1) / slices), block_sweep_threads}, arguments...,
                   begin, end);
+  }
+  /// f(slices a warp): as many as leave each multiprocessor all the warps that it can have.
+  template <int N, class F>
+  void with_slices_at_once(Index slices, const F& f) const {
+    if constexpr (most_at_once < N >> 1)
+      if (slices >= tuning_.slices_to_share * space_.multiprocessors())
+        return f(std::integral_constant<int, most_at_once<N>>{});
+    f(std::integral_constant<int, 1>{});
   }
   template <class R>
   void launch_block(bool first, const R& r, Index begin, Index end) const {
     with_shape([&](auto at_once, auto within) {
-      launch_colour(first, block_sweep<at_once.value, within.value, R>, begin, end, r, inner_);
+      constexpr int B = at_once.value, N = within.value;
+      if constexpr (R::form != Diagonal::pivot)
+        if (r.triangle.stencil)
+          return with_slices_at_once<N>(end - begin, [&](auto slices) {
+            launch_colour(first, slices.value, stencil_sweep<slices.value, B, N, R>, begin, end, r);
+          });
+      launch_colour(first, 1, block_sweep<B, N, R>, begin, end, r, inner_);
     });
   }
   template <class F, class B>
@@ -236,7 +254,11 @@ class WarpRunner {
     for_colours<true>([&](bool first, Index begin, Index end) {
       if (end < last) return launch_block(first, f, begin, end);
       with_shape([&](auto at_once, auto within) {
-        launch_colour(first, block_turn<at_once.value, within.value, F, B>, begin, end, f, b);
+        constexpr int K = at_once.value, N = within.value;
+        if (!f.triangle.stencil) return launch_colour(first, 1, block_turn<K, N, F, B>, begin, end, f, b);
+        with_slices_at_once<N>(end - begin, [&](auto slices) {
+          launch_colour(first, slices.value, stencil_turn<slices.value, K, N, F, B>, begin, end, f, b);
+        });
       });
     });
     for_colours<false>([&](bool, Index begin, Index end) {

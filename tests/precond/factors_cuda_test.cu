@@ -192,6 +192,36 @@ TEST(FactorsSmall, ComeWithTheProductOfTheVeryMatrixThatIsAskedFor) {
     }
 }
 
+/// Of any y and z: with stencils and without.
+template <class T, class S>
+void expect_same_product(const SlicedOn& s, sparse::SlicedView<T, S> a, std::uint64_t seed) {
+  const auto n = std::size_t(s.there.rows);
+  const auto vector = [&](std::uint64_t from) {
+    const std::vector<double> values = random_vector(n, from, 0.5, 1.0);
+    return s.space.brought(std::vector<T>(values.begin(), values.end()));
+  };
+  const auto rd = vector(seed), y = vector(seed + 1), z = vector(seed + 2), with = vector(seed), without = vector(seed);
+  ASSERT_TRUE(a.pattern.lower.stencil);
+  precond::product_after_sweeps(s.space, a, s.pattern->widest(), rd.data(), y.data(), z.data(), with.data());
+  a.pattern.lower.stencil = {};
+  precond::product_after_sweeps(s.space, a, s.pattern->widest(), rd.data(), y.data(), z.data(), without.data());
+  EXPECT_EQ(to_host(s.space, with), to_host(s.space, without));
+}
+
+TEST(FactorsSmall, StencilsChangeNoBitOfTheProductAfterSweeps) {
+  KRILU_REQUIRE_GPU();
+  const Cuda ex;
+  for (const char* name : {"gen:convdiff2d:100x70", "gen:poisson3d:33x30x29", "gen:convdiff3d27:41x40x39"}) {
+    SCOPED_TRACE(name);
+    const SlicedOn s(ex, generate(name), Rows::in_blocks);
+    expect_same_product(s, s.matrix.view(), 716);
+    expect_same_product(
+        s, sparse::rounded_matrix<float>(ex, s.pattern, s.matrix.view(), {.storage = Format::fp32}).view(), 717);
+    expect_same_product(
+        s, sparse::rounded_matrix<Bfloat16>(ex, s.pattern, s.matrix.view(), {.storage = Format::bf16}).view(), 718);
+  }
+}
+
 TEST(FactorsSmall, TheShiftGrowsTheDiagonalInItsOwnSign) {
   KRILU_REQUIRE_GPU();
   const Cuda ex;

@@ -231,13 +231,14 @@ int class_of(std::size_t rows) {
   return c;
 }
 
-/// `limit`: rows of the largest block. The blocks are the host's, brought over.
-void expect_block_plan(const Cuda& ex, const GpuCase& c, Index limit) {
-  SCOPED_TRACE(c.name + ", blocks of up to " + std::to_string(limit));
+/// `limit`: rows of the largest block. together: how many may share a slice. The blocks are the host's, brought over.
+void expect_block_plan(const Cuda& ex, const GpuCase& c, Index limit, Index together) {
+  SCOPED_TRACE(c.name + ", blocks of up to " + std::to_string(limit) + ", " + std::to_string(together) + " a slice");
   const HostBlocks b = host_blocks(c.a, limit);
   const exec::Array<Index> block_there = to_device(ex, b.block), colour_there = to_device(ex, b.colour);
   const sparse::DeviceCsr there = sparse::upload(ex, c.a, true);
-  const schedule::Plan plan = schedule::by_blocks(ex, there, block_there.data(), colour_there.data(), b.colours);
+  const schedule::Plan plan =
+      schedule::by_blocks(ex, there, block_there.data(), colour_there.data(), b.colours, together);
   const sparse::Layout& layout = *plan.layout;
   EXPECT_TRUE(layout.blocks);
   const std::vector<Index> row = to_host(ex, layout.row), slice_row = to_host(ex, layout.slice_row);
@@ -253,7 +254,7 @@ void expect_block_plan(const Cuda& ex, const GpuCase& c, Index limit) {
   std::map<std::pair<Index, int>, Index> blocks_of;  // of a colour and size class
   for (std::size_t i = 0; i < b.block.size(); ++i)
     if (size.count(b.block[i])) {
-      ++blocks_of[{b.colour[i], class_of(size[b.block[i]])}];
+      ++blocks_of[{b.colour[i], std::max(class_of(size[b.block[i]]), class_of(std::size_t(32 / together)))}];
       size.erase(b.block[i]);
     }
   Index fewest = 0;
@@ -291,15 +292,16 @@ TEST(PlansSmall, InBlocks) {
   KRILU_REQUIRE_GPU();
   const Cuda ex;
   for (const GpuCase& c : small_cases())
-    for (Index limit : {1, 2, 5, 20, 32}) expect_block_plan(ex, c, limit);
-  expect_block_plan(ex, {"no rows", from_rows({})}, 32);
+    for (Index limit : {1, 2, 5, 20, 32})
+      for (Index together : {32, 4, 1}) expect_block_plan(ex, c, limit, together);
+  expect_block_plan(ex, {"no rows", from_rows({})}, 32, 32);
 }
 
 TEST(Plans, InBlocks) {
   KRILU_REQUIRE_GPU();
   const Cuda ex;
   for (const GpuCase& c : large_cases())
-    for (Index limit : {7, 32}) expect_block_plan(ex, c, limit);
+    for (Index limit : {7, 32}) expect_block_plan(ex, c, limit, 32);
 }
 
 }  // namespace

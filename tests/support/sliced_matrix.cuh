@@ -32,11 +32,11 @@ struct SlicedOn {
       keep(schedule::as_given(space, there));
     } else if (rows == Rows::in_blocks) {
       const auto blocks = schedule::BlockBuilder<exec::Cuda>(space, there.view(), graph().view()).build();
-      keep(schedule::by_blocks(space, there, blocks.block.data(), blocks.colour.data(), blocks.colours));
+      keep(schedule::by_blocks(space, there, blocks));
     } else {
       keep(schedule::by_levels(space, there, graph(), order, tile_rows));
     }
-    pattern = std::make_shared<const sparse::SlicedPattern>(space, there, plan->layout);
+    pattern = std::make_shared<const sparse::SlicedPattern>(space, there, plan->layout, 0);
     sparse::fill_values(space, pattern, there.values.data(), matrix);
   }
 
