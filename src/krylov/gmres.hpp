@@ -217,8 +217,10 @@ class Gmres final : public Method<Space, T> {
     ex.repeat_until(s.stop, [&] {
       ex.repeat_until(s.cycle_done, [&] {
         // w = A M^-1 u
-        M.apply(A, u.data, z.data, w.data);
-        if (flexible) {
+        if (!flexible) {
+          M.product(A, u.data, z.data, w.data);
+        } else {
+          M.apply(A, u.data, z.data, w.data);
           ex.for_each(n, KRILU_FN(Index i) { Z[s.j()][i] = B(unit * z[i]); });
         }
         // a = V^T u,  b = V^T w,  and so for u itself, which stands behind V;

@@ -65,6 +65,7 @@ class Jacobi final : public Preconditioner<Space, T> {
     space_.for_each(
         rd_.size(), KRILU_FN(Index i) { z[i] = r[i] * rd[i]; });
   }
+  const T* inverse_diagonal() const override { return rd_.data(); }
   std::unique_ptr<Preconditioner<Space, float>> rounded(
       const sparse::Rounding& rounding, const std::shared_ptr<const sparse::RoundedMatrix>&) const override {
     return std::make_unique<Jacobi<Space, float>>(space_, rounded_reciprocals(space_, rd_, rounding));
@@ -102,6 +103,7 @@ class None final : public Preconditioner<Space, T> {
     space_.for_each(
         rows_, KRILU_FN(Index i) { z[i] = r[i]; });
   }
+  void product(const sparse::Operator<Space, T>& A, const T* r, T*, T* Az) override { A.apply(r, Az); }
   /// None for the scaled system either: R C would be no better than I.
   std::unique_ptr<Preconditioner<Space, float>> rounded(
       const sparse::Rounding&, const std::shared_ptr<const sparse::RoundedMatrix>&) const override {

@@ -19,6 +19,7 @@
 #include "krylov/gmres.hpp"
 #include "krylov/stage.hpp"
 #include "precond/in_single.hpp"
+#include "precond/jacobi.hpp"
 #include "solver/links.hpp"
 #include "solver/plan.hpp"
 #include "sparse/scaling.hpp"
@@ -44,6 +45,8 @@ class Stages {
   /// Takes the values of a, which the system holds in double and M was factored for. What the first stage needs is
   /// rounded here, the rest when it is needed. Both outlive the stages.
   void factor(const CsrView& a, const System& system, precond::Preconditioner<Space, double>& M);
+  /// Part of factor(): public because nvcc takes kernels in public members only.
+  void fold(const double* inverse_diagonal);
   /// Before each solve: begins with the stage that the last one ended in. A: the product in double, alive meanwhile.
   void begin(const sparse::Operator<Space, double>& A) {
     A_ = &A;
@@ -74,9 +77,9 @@ class Stages {
   bool is_gmres() const { return plan_.method == "gmres"; }
   bool has_factors() const { return plan_.precond != "none" && plan_.precond != "jacobi"; }
   bool is_refinement() const { return options_.solver == "gmres-ir"; }
-  sparse::Rounding rounding(Format storage) const {
-    return {storage, scaled_ ? row_.data() : nullptr, scaled_ ? column_.data() : nullptr, count_.data()};
-  }
+  const double* row() const { return scaled_ ? row_.data() : nullptr; }
+  const double* column() const { return scaled_ || folded_ ? column_.data() : nullptr; }
+  sparse::Rounding rounding(Format storage) const { return {storage, row(), column(), count_.data()}; }
   /// An inner solve's at least.
   int basis_vectors() const { return std::max(options_.restart, is_refinement() ? levels_.front().inner : 0); }
   bool agree(sparse::Scales& scales, std::size_t rows) const;
@@ -99,7 +102,8 @@ class Stages {
   const sparse::Operator<Space, double>* A_ = nullptr;
 
   bool scaled_ = false;
-  double unit_ = 1;  // of R's entries
+  bool folded_ = false;  // C is M^-1, and nothing is left of M
+  double unit_ = 1;      // of R's entries
   exec::Array<double> row_, column_;
   exec::Array<std::int64_t> count_;
   std::int64_t lost_ = 0;
@@ -231,7 +235,21 @@ void Stages<Space, System>::factor(const CsrView& a, const System& system, preco
     system.copy_in(row_, scales.row);
     system.copy_in(column_, scales.column);
   }
+  fold(M.inverse_diagonal());
   prepare(reached_);
+}
+
+/// A diagonal M goes into the matrix as it is rounded, which costs nothing: inner solves are of A M^-1 then, without a
+/// preconditioner. Not where the range of fp16 has to be kept to, nor where A M^-1 is no longer symmetric and has to
+/// be.
+template <class Space, class System>
+void Stages<Space, System>::fold(const double* inverse_diagonal) {
+  folded_ = inverse_diagonal && !scaled_ && plan_.precision.storage != Format::fp16 && plan_.method != "cg";
+  if (!folded_) return;
+  column_ = ex_.template allocate<double>(std::size_t(rows_));
+  const auto to = column_.view();
+  ex_.for_each(
+      column_.size(), KRILU_FN(Index i) { to[i] = inverse_diagonal[i]; });
 }
 
 /// All ranks scale, or none, from the same typical row. Whether they do.
@@ -261,8 +279,8 @@ void Stages<Space, System>::prepare(std::size_t number) {
     if (!matrices_.contains(level.matrix)) {
       sparse::Rounded<Space> rounded = system_->rounded(rounding(level.matrix));
       if (links_)
-        rounded.product = std::make_unique<const Coupled<Space, float>>(
-            std::move(rounded.product), *links_, scaled_ ? row_.data() : nullptr, scaled_ ? column_.data() : nullptr);
+        rounded.product =
+            std::make_unique<const Coupled<Space, float>>(std::move(rounded.product), *links_, row(), column());
       matrices_[level.matrix] = std::move(rounded);
     }
     product_ = matrices_[level.matrix].product.get();
@@ -279,7 +297,11 @@ void Stages<Space, System>::prepare(std::size_t number) {
   if (level.factors != Format::fp64) {
     if (!factors_.contains(level.factors)) {
       const auto a = matrices_.find(level.factors);
-      factors_[level.factors] = M_->rounded(rounding(level.factors), a == matrices_.end() ? nullptr : a->second.matrix);
+      if (folded_)
+        factors_[level.factors] = std::make_unique<precond::None<Space, float>>(ex_, std::size_t(rows_));
+      else
+        factors_[level.factors] =
+            M_->rounded(rounding(level.factors), a == matrices_.end() ? nullptr : a->second.matrix);
     }
     rounded_ = factors_[level.factors].get();
   }

@@ -153,54 +153,64 @@ __global__ void count_slots(HecView<double> a, Slots* most) {
   if (four > most->of_four) atomicMax(&most->of_four, four);
 }
 
-/// R_i a_ij C_j, rounded; what that leaves of a_ij is added to `kept`.
+/// What one part of a row knows of its diagonal entry, not scaled: the entry, where it stands there, and what rounding
+/// took from the others.
+struct OfDiagonal {
+  double entry = 0, missing = 0;
+};
+
+/// R_i a_ij C_j, rounded.
 template <class S>
-__device__ __forceinline__ S round_entry(double v, double scale, double& kept, unsigned& lost) {
+__device__ __forceinline__ S round_entry(double v, double scale, OfDiagonal& diagonal, unsigned& lost) {
   const S s = rounded_counting<S>(v * scale, lost);
-  kept += v - double(float(s)) / scale;
+  diagonal.missing += v - double(float(s)) / scale;
   return s;
 }
 
-/// The CSR part, a warp a listed row. kept: of its row, the diagonal where it stands here, and the rounding errors.
+/// The CSR part, a warp a listed row.
 template <class S>
 __global__ void __launch_bounds__(256)
-    round_leftovers(HecView<double> a, DeviceScales scales, S* value, double* kept, std::int64_t* lost) {
+    round_leftovers(HecView<double> a, DeviceScales scales, S* value, OfDiagonal* diagonal, std::int64_t* lost) {
   const Index q = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / 32);
   if (q >= a.csr_rows) return;
   const Index i = a.listed_row[q];
   const double r = scales.r(i);
-  double sum = 0;
+  OfDiagonal found;
   unsigned mine = 0;
   for (unsigned k = unsigned(a.csr_offset[q]) + threadIdx.x % 32; k < unsigned(a.csr_offset[q + 1]); k += 32) {
     const Index j = a.csr_column[k];
     const double v = a.csr_value[k];
     if (j == i) {
-      sum += v;
+      found.entry += v;
       value[k] = S(0.0f);
     } else {
-      value[k] = round_entry<S>(v, r * scales.c(j), sum, mine);
+      value[k] = round_entry<S>(v, r * scales.c(j), found, mine);
     }
   }
 #pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(full, sum, offset);
-  if (threadIdx.x % 32 == 0) kept[i] = sum;
+  for (int offset = 16; offset > 0; offset /= 2) {
+    found.entry += __shfl_xor_sync(full, found.entry, offset);
+    found.missing += __shfl_xor_sync(full, found.missing, offset);
+  }
+  if (threadIdx.x % 32 == 0) diagonal[i] = found;
   count_lost(lost, mine);
 }
 
-/// The ELL part and the diagonal. kept: of each row what round_leftovers found, or null.
+/// The ELL part and the diagonal. of_leftovers: of each row what round_leftovers found, or null.
 template <class C, class S>
 __global__ void __launch_bounds__(256)
-    round_pairs(HecView<double> a, DeviceScales scales, const double* kept, Index pairs, Pair<C>* column, Index* base,
-                Pair<S>* value, float* diagonal, std::int64_t* lost) {
+    round_pairs(HecView<double> a, DeviceScales scales, const OfDiagonal* of_leftovers, Index pairs, Pair<C>* column,
+                Index* base, Pair<S>* value, float* diagonal, std::int64_t* lost) {
   const unsigned place = blockIdx.x * blockDim.x + threadIdx.x;
   if (place >= unsigned(a.leading)) return;  // whole warps
   const auto i = Index(place);
   const bool have = i < a.rows;
   const double r = have ? scales.r(i) : 1.0;
-  double sum = have && kept ? kept[i] : 0.0;
+  OfDiagonal found;
+  if (have && of_leftovers) found = of_leftovers[i];
   unsigned mine = 0;
   for (Index k = 0; k < a.width; ++k)
-    if (hec_column(a, i, k) == i) sum += a.value[k * a.leading + i];
+    if (hec_column(a, i, k) == i) found.entry += a.value[k * a.leading + i];
   const auto put = [&](Index slot, Index lowest, C c, S s) {
     const auto at = std::size_t(slot / 2) * std::size_t(a.leading) + place;
     (slot % 2 ? column[at].second : column[at].first) = c;
@@ -209,11 +219,12 @@ __global__ void __launch_bounds__(256)
   };
   Index slots = for_slots<true>(a, place, reach<C>, [&](Index slot, Index lowest, Index j, Index k) {
     if (j < 0) return put(slot, lowest, padding<C>, S(0.0f));
-    const S s = round_entry<S>(a.value[k * a.leading + i], r * scales.c(j), sum, mine);
+    const S s = round_entry<S>(a.value[k * a.leading + i], r * scales.c(j), found, mine);
     put(slot, lowest, C(is_short<C> ? j - lowest : j), s);
   });
   for (; slots < 2 * pairs; ++slots) put(slots, 0, padding<C>, S(0.0f));
-  diagonal[i] = have ? rounded_counting<float>(sum * r * scales.c(i), mine) : 0.0f;
+  const double scale = have ? r * scales.c(i) : 0.0;
+  diagonal[i] = rounded_counting<float>(with_missing<S>(found.entry * scale, found.missing * scale), mine);
   count_lost(lost, mine);
 }
 
@@ -239,7 +250,7 @@ class PairedHec final : public RoundedHec {
     diagonal_ = space_.allocate<float>(std::size_t(leading_));
     if (rows_ == 0) return;
     const DeviceScales scales(rounding);
-    exec::Array<double> kept;
+    exec::Array<OfDiagonal> of_leftovers;
     if (a.csr_rows > 0) {
       listed_ = copied(space_, a.listed, groups);
       listed_row_ = copied(space_, a.listed_row, std::size_t(a.csr_rows));
@@ -247,13 +258,14 @@ class PairedHec final : public RoundedHec {
       csr_column_ = copied(space_, a.csr_column, std::size_t(of.csr_entries()));
       csr_value_ = space_.allocate<S>(std::size_t(of.csr_entries()));
       long_row_ = copied(space_, of.long_row(), std::size_t(of.long_rows()));
-      kept = space_.allocate<double>(std::size_t(rows_));
-      space_.clear(kept);
+      of_leftovers = space_.allocate<OfDiagonal>(std::size_t(rows_));
+      space_.clear(of_leftovers);
       round_leftovers<<<blocks_for(std::int64_t(a.csr_rows) * 32), 256, 0, space_.stream()>>>(
-          a, scales, csr_value_.data(), kept.data(), rounding.lost);
+          a, scales, csr_value_.data(), of_leftovers.data(), rounding.lost);
     }
-    round_pairs<<<blocks_for(leading_), 256, 0, space_.stream()>>>(
-        a, scales, kept.data(), pairs_, column_.data(), base_.data(), value_.data(), diagonal_.data(), rounding.lost);
+    round_pairs<<<blocks_for(leading_), 256, 0, space_.stream()>>>(a, scales, of_leftovers.data(), pairs_,
+                                                                   column_.data(), base_.data(), value_.data(),
+                                                                   diagonal_.data(), rounding.lost);
     launched("rounding a matrix");
   }
   Index rows() const override { return rows_; }

@@ -455,7 +455,7 @@ __global__ void round_kernel(SlicedView<double> a, Rounding rounding, S* lower, 
   if (diagonal && l.row >= 0 && l.sub == 0) {
     const double column = scales.c(l.row), scaled = scales.r(l.row) * a.diagonal[l.row] * column;
     lost += scaled != 0 && float(scaled) == 0;
-    diagonal[l.row] = rounded<float>(scaled + missing * column);
+    diagonal[l.row] = rounded<float>(with_missing<S>(scaled, missing * column));
   }
   count_lost(rounding.lost, lost);
 }

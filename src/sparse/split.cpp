@@ -447,7 +447,7 @@ void round_values(const exec::Host& host, const SplitView<double>& a, const Roun
         if (a.diagonal) {
           const double column = C ? C[i] : 1;
           const double scaled = row * a.diagonal[i] * column;
-          diagonal[i] = rounded<float>(scaled + missing * column);
+          diagonal[i] = rounded<float>(with_missing<S>(scaled, missing * column));
           gone += a.diagonal[i] != 0 && float(scaled) == 0;
         }
       }

@@ -51,6 +51,14 @@ class Factored {
     precond_->apply(given ? *given : own, in.data(), z.data(), Az.data());
     return {split_.out(z), split_.out(Az)};
   }
+  /// A M^-1 r alone.
+  std::vector<double> product_alone(const std::vector<double>& r) const {
+    const std::vector<double> unwritten(r.size(), 1e300);
+    const auto in = split_.in(r), room = split_.in(unwritten), out = split_.in(unwritten);
+    precond_->product(sparse::SplitOperator<Space, double>(split_.space, split_.matrix), in.data(), room.data(),
+                      out.data());
+    return split_.out(out);
+  }
   std::vector<double> product(const std::vector<double>& x) const {
     const auto in = split_.in(x), out = split_.in(std::vector<double>(x.size(), 1e300));
     sparse::SplitOperator<Space, double>(split_.space, split_.matrix).apply(in.data(), out.data());

@@ -83,6 +83,16 @@ TYPED_TEST(JacobiTest, EveryPreconditionerTakesNoRows) {
     }
 }
 
+TYPED_TEST(JacobiTest, AProductAloneIsTheOneThatComesWithZ) {
+  const CsrMatrix a = grid(20, 20, true);
+  const std::vector<double> r = random_values(400, 146);
+  for (const std::string& name : precond::names()) {
+    const Factored<TypeParam> m(name, a);
+    EXPECT_EQ(bits(m.product_alone(r)), bits(m.apply_with_product(r).second)) << name;
+    EXPECT_EQ(m.precond().inverse_diagonal() != nullptr, name == "jacobi") << name;
+  }
+}
+
 TYPED_TEST(JacobiTest, WhatTheRegistrySaysIsSo) {
   EXPECT_EQ(precond::names(), (std::vector<std::string>{"none", "jacobi", "dilu", "dic", "ilu0", "ic0", "iluk", "ilut",
                                                         "block-ilu", "ras"}));

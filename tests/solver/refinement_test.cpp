@@ -486,6 +486,32 @@ TEST(Scale, ByAPowerOfTwoChangesNoStep) {
   }
 }
 
+/// Jacobi takes it away, of 16 bits too; rounding to these leaves rows whose columns differ so much as they are.
+TEST(Scale, OfColumnsIsNoObstacleToJacobi) {
+  const CsrMatrix a = generate("gen:convdiff2d:15x14");
+  const auto b = test::random_values(210, 4);
+  std::vector<double> scale(210);
+  for (std::size_t i = 0; i < scale.size(); ++i) scale[i] = std::ldexp(1.0, int(i * 7 % 31) - 15);
+  CsrMatrix scaled = a;
+  for (std::size_t k = 0; k < scaled.values.size(); ++k) scaled.values[k] *= scale[std::size_t(a.columns[k])];
+  for (const char* solver : {"gmres", "gmres-ir", "bicgstab"})
+    for (const Case& c : cases) {
+      const Options o = options(solver, "jacobi", c, 1e-11);
+      SCOPED_TRACE(words(o));
+      const Solved s = solved(a, b, o), other = solved(scaled, b, o);
+      for (const Solved* one : {&s, &other}) {
+        EXPECT_STREQ(to_string(one->r.status), "converged");
+        EXPECT_FALSE(raised(one->r));
+      }
+      if (c.precision == "fp32") {
+        EXPECT_EQ(other.r.history, s.r.history);
+        for (std::size_t i = 0; i < scale.size(); ++i) ASSERT_EQ(scale[i] * other.x[i], s.x[i]) << "row " << i;
+      } else {
+        EXPECT_LE(other.r.iterations, 4 * s.r.iterations);
+      }
+    }
+}
+
 TEST(Scale, DiagonalsOverSixtyDecadesAreSolvedInEveryRow) {
   const std::size_t n = 61;
   test::Dense d(n, std::vector<double>(n, 0.0));
@@ -649,7 +675,7 @@ TEST(Storage, OfFewerBitsTakesMoreOuterSteps) {
       }
       EXPECT_LE(steps[0], 3) << solver;
       EXPECT_GT(steps[1], steps[0]) << solver << ": fp16 keeps 11 bits";
-      EXPECT_GT(steps[2], steps[1]) << solver << ": bf16 keeps 8 bits";
+      EXPECT_GE(steps[2], steps[1]) << solver << ": bf16 keeps 8 bits, if of A M^-1";
     }
 }
 

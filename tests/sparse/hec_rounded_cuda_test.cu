@@ -22,7 +22,8 @@ using sparse::RoundedHec;
 using sparse::Rounding;
 using CudaHec = sparse::Hec<Cuda, double>;
 
-/// R A C as it should be stored: off the diagonal rounded values, on it what keeps row sums.
+/// R A C as it should be stored: off the diagonal rounded values, on it what keeps row sums, where that changes it by
+/// no more than rounding does.
 struct Reference {
   CsrMatrix a;
   std::vector<double> diagonal;
@@ -32,20 +33,22 @@ template <class S>
 Reference reference(const CsrMatrix& a, const Scaling& scaling) {
   Reference out{a, {}, 0};
   for (Index i = 0; i < a.rows; ++i) {
-    long double kept = 0;
+    long double entry = 0, missing = 0;
     for (auto k = std::size_t(a.offsets[std::size_t(i)]); k < std::size_t(a.offsets[std::size_t(i) + 1]); ++k) {
       const Index j = a.columns[k];
       const double v = a.values[k], scale = scaling.r(i) * scaling.c(j);
       if (j == i) {
-        kept += v;
+        entry += v;
         out.a.values[k] = 0;
       } else {
         out.a.values[k] = double(float(rounded<S>(v * scale)));
         out.lost += v != 0 && out.a.values[k] == 0;
-        kept += v - out.a.values[k] / scale;
+        missing += v - out.a.values[k] / scale;
       }
     }
-    const double d = double(kept * scaling.r(i) * scaling.c(i));
+    constexpr int bits = std::is_same_v<S, Half> ? 10 : std::is_same_v<S, Bfloat16> ? 7 : 23;
+    if (std::abs(missing) <= std::ldexp(std::abs(entry), -bits)) entry += missing;
+    const double d = double(entry * scaling.r(i) * scaling.c(i));
     out.diagonal.push_back(float(d));
     out.lost += d != 0 && out.diagonal.back() == 0;
   }

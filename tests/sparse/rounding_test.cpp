@@ -224,6 +224,23 @@ TYPED_TEST(RoundedMatrixTest, RowSumsAreKeptToAFloat) {
   }
 }
 
+TYPED_TEST(RoundedMatrixTest, DiagonalsAreNotDrownedByColumnsOfAnotherScale) {
+  using Space = typename TypeParam::Space;
+  using S = typename TypeParam::S;
+  CsrMatrix a = grid(14, 15);
+  for (std::size_t k = 0; k < a.values.size(); ++k) a.values[k] *= std::ldexp(1.0, int(a.columns[k] * 5 % 19) - 9);
+  const Scaled<Space> s(make_space<Space>(2), a, shuffled(210, 84), 8, ones(210), ones(210));
+  const auto m = s.template rounded<S>(false);
+  const auto got = to_host(s.split.space, m.diagonal);
+  for (std::size_t place = 0; place < got.size(); ++place) {
+    const Index i = s.split.order.rows[place];
+    for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k)
+      if (a.columns[std::size_t(k)] == i) {
+        EXPECT_NEAR(double(got[place]), a.values[std::size_t(k)], 0x1p-7 * std::abs(a.values[std::size_t(k)]));
+      }
+  }
+}
+
 TYPED_TEST(RoundedMatrixTest, WithoutScalesIsThatOfScalesOfOne) {
   using Space = typename TypeParam::Space;
   using S = typename TypeParam::S;
