@@ -2,8 +2,8 @@
 // A stage: one way to improve x, in one precision. The driver (driver.hpp) goes from the true residual, again and
 // again, and takes the next stage where one gets no further. `Direct` runs a method in the driver's own precision.
 // `Refinement` solves A d = r in a lower one and adds d: iterative refinement with an inner Krylov method [Carson and
-// Higham 2017; Zheng, Kou and Zhang 2025, Algorithm 1 and Figure 1], A and M scaled by powers of two and rounded. Cost
-// of a refinement beside its inner iterations: 1 A in double, 6 words of 8 bytes a row.
+// Higham 2017; Zheng, Kou and Zhang 2025, Algorithm 1 and Figure 1], A and M scaled and rounded. Cost of a refinement
+// beside its inner iterations: 1 A in double, 6 words of 8 bytes a row.
 #pragma once
 
 #include <cmath>

@@ -203,7 +203,7 @@ class BlockBuilder {
           colour[row] = parities ? i % two_x + two_x * (j % two_y + two_y * (k % two_z)) : (i + j + k) % 3;
         });
     out.box = box;
-    out.together = lattice.diagonals ? 1 : 4;
+    if (const Index few = lattice.diagonals ? 1 : 4; bx * by * bz * few >= 32) out.together = few;
     out.colours = parities ? two_x * two_y * two_z : std::min<Index>(3, nbx + nby + nbz - 2);
   }
 

@@ -4,8 +4,9 @@
 //
 //   The diagonal stands in a vector of its own, in floats. It takes up the rounding errors of its row's other entries,
 //   so that constant vectors of the unscaled variables are multiplied as before: where S is the storage and
-//   e_ij = a_ij - S(R_i a_ij C_j) / (R_i C_j), it is R_i C_i (a_ii + sum over j of e_ij). Without that fp16 would
-//   change the row sums of a diffusion operator, and with them its smallest eigenvalues, beyond recognition.
+//   e_ij = a_ij - S(R_i a_ij C_j) / (R_i C_j), it is R_i C_i (a_ii + sum over j of e_ij), within the limit of
+//   with_missing(). Without that fp16 would change the row sums of a diffusion operator, and with them its smallest
+//   eigenvalues, beyond recognition.
 //
 //   Entries stand in pairs, so that a warp's load of two values of 2 bytes a row is 128 bytes.
 //

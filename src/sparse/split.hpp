@@ -268,8 +268,9 @@ void add_lower(const exec::Host& host, const SplitView<T, S>& a, const T* x, T* 
 template <class T, class S>
 void residual(const exec::Host& host, const SplitView<T, S>& a, const T* b, const T* x, T* r);
 
-/// What a has of triangles, scaled and rounded (rounding.hpp), and of a diagonal, in float. In storage of 16
-/// bits the diagonal takes up what rounding changed in its row: A stays right for constant vectors, as diffusion needs.
+/// What a has of triangles, scaled and rounded (rounding.hpp), and of a diagonal, in float. In storage of 16 bits the
+/// diagonal takes up what rounding changed in its row, within the limit of with_missing(): A stays right for constant
+/// vectors, as diffusion needs.
 template <class S>
 void round_values(const exec::Host& host, const SplitView<double>& a, const Rounding& rounding, S* lower,
                   float* diagonal, S* upper);

@@ -133,7 +133,7 @@ __global__ void place_stencils(Index slices, const Index* number, const Index* e
   const Index k = Index(blockIdx.x * blockDim.x + threadIdx.x);
   if (k >= slices) return;
   StencilSlice& s = slice[number[k]];
-  s.word = end[k + 1] - (s.others() + s.within());
+  s.word = max(0, end[k + 1] - (s.others() + s.within()));  // less than 0 of another shape with the same key
 }
 
 /// The words of those that are the first of their kind.

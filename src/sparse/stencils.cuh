@@ -4,9 +4,9 @@
 // slice's neighbours and a row there. Each slice has a list of its neighbours and the place of its stencil. So columns
 // are not read from memory: a stencil's words stay in the first-level cache, and a row's share of the neighbours is a
 // byte or two. And what a kernel had to find for every slice anew, a lane's place among the entries, which entries stay
-// within the slice, and where they begin, the stencil knows: two thirds of the instructions are gone. Steps are those
-// to other slices first, then those within the slice, right-aligned: a lane meets its entries in the sequence in which
-// they stand in the slice, and sums are the same to the bit.
+// within the slice, and where they begin, the stencil knows. Steps are those to other slices first, then those within
+// the slice, right-aligned: a lane meets its entries in the sequence in which they stand in the slice, and sums of
+// finite numbers are the same to the bit.
 #pragma once
 
 #include <cstdint>

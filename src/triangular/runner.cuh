@@ -231,9 +231,9 @@ class WarpRunner {
   /// f(slices a warp): as many as leave each multiprocessor all the warps that it can have.
   template <int N, class F>
   void with_slices_at_once(Index slices, const F& f) const {
-    if constexpr (most_at_once < N >> 1)
-      if (slices >= tuning_.slices_to_share * space_.multiprocessors())
-        return f(std::integral_constant<int, most_at_once<N>>{});
+    constexpr int most = most_at_once<N>;
+    if constexpr (most > 1)
+      if (slices >= tuning_.slices_to_share * space_.multiprocessors()) return f(std::integral_constant<int, most>{});
     f(std::integral_constant<int, 1>{});
   }
   template <class R>

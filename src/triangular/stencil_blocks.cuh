@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sweeps over coloured blocks (blocks.cuh) whose slices read alike (sparse/stencils.cuh), as on lattices: the same
-// launches, and the same sums in the same sequence, from less memory and with fewer instructions. Entries within the
-// slice are known as such, so that they go straight to where the inner steps want them, and all loads of a slice are on
-// their way at once. A warp takes two slices side by side where there are enough: mostly they have one stencil, whose
-// words are read once then, and the inner steps of one pass while those of the other wait.
+// launches, and of finite numbers the same sums in the same sequence, from less memory and with fewer instructions.
+// Entries within the slice are known as such, so that they go straight to where the inner steps want them, and all
+// loads of a slice are on their way at once. A warp takes two slices side by side where there are enough: mostly they
+// have one stencil, whose words are read once then, and the inner steps of one pass while those of the other wait.
 #pragma once
 
 #include "triangular/blocks.cuh"
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(block_sweep_threads, resident_stencils<typenam
   const auto sweep = [&]<int Q>(const sparse::StencilHead<Q>& head) {
     const sparse::StencilLane<Q> l(r.triangle.stencil, head, me);
     if (me == 0 && l.slice.others() > B)  // values of all rounds at once
-      prefetch(r.value + l.slice.entry, unsigned((l.slice.others() + l.slice.within()) * l.slice.rows() * Q));
+      prefetch(r.value + l.slice.entry, unsigned(max(l.slice.others(), l.slice.within()) * l.slice.rows() * Q));
     T d[Q] = {}, x[Q];
     if constexpr (R::form != Diagonal::unit) ask_rows(r.d, l.row, d);
     solve_stencil<Q, B, N>(

@@ -233,12 +233,16 @@ TEST(SweepsSmall, StencilsChangeNoBit) {
     const SlicedOn s(ex, a, Rows::in_blocks);
     ASSERT_TRUE(s.pattern->view().lower.stencil && s.pattern->view().upper.stencil);
     const Vectors v(a.rows, 618);
-    Sweeper w(s, Strategy::automatic, v);
-    const Results with = w.all();
     const Results expected = reference(a, s, v);
-    for (std::size_t f = 0; f < with.size(); ++f) EXPECT_LT(difference(with[f], expected[f]), 1e-13) << forms[f];
-    w.stencils = false;
-    expect_same_bits(w.all(), with);
+    for (Index slices_to_share : {0, 1 << 20}) {  // two slices a warp, and one
+      WarpTuning tuning;
+      tuning.slices_to_share = slices_to_share;
+      Sweeper w(s, Strategy::automatic, v, tuning);
+      const Results with = w.all();
+      for (std::size_t f = 0; f < with.size(); ++f) EXPECT_LT(difference(with[f], expected[f]), 1e-13) << forms[f];
+      w.stencils = false;
+      expect_same_bits(w.all(), with);
+    }
   }
 }
 
