@@ -119,8 +119,8 @@ bool noted(const Result& r, const char* beginning) {
 /// k entries off the diagonal, v bytes a value and 4 an index:
 ///   product A z: k (v + 4), and 3 words a row (diagonal, z, A z). Where columns are kept in less, as in HEC, in
 ///     stencils and in slices of 16 bits, that is not visible here: 4 are counted.
-///   Jacobi: 3 words a row; in low precision, but for fp16, it is in the matrix, as no preconditioner: 2 words for z,
-///     which GMRES does not ask for.
+///   Jacobi: 3 words a row; of GMRES in low precision, but for fp16, it is in the matrix. No preconditioner: 2 words
+///     for z, which GMRES does not ask for.
 ///   DILU, DIC, ILU(0), IC(0): both triangles, k (v + 4), and 6 words a row (r, E, y and y, E, z). In coloured blocks
 ///     on a GPU A z of DILU and DIC is had from what the forward sweep left: L alone is read again, k / 2 (v + 4), and
 ///     5 words a row, in place of the product.
@@ -139,7 +139,8 @@ std::optional<double> bytes_per_iteration(double n, double k, const Result& r, i
   const std::string precond = r.precond.substr(0, r.precond.find(':'));
   const double product = k * (w.matrix + 4) + 3 * w.word * n, triangles = k * (w.factors + 4);
   double application = 0, following = product;  // the product after an application
-  const bool in_matrix = precond == "jacobi" && w.word == 4 && r.precision.find("fp16") == std::string::npos;
+  const bool in_matrix =
+      precond == "jacobi" && r.solver != "bicgstab" && w.word == 4 && r.precision.find("fp16") == std::string::npos;
   if (precond == "none" || in_matrix) {
     application = r.solver == "bicgstab" ? 2 * w.word * n : 0;
   } else if (precond == "jacobi") {
@@ -370,10 +371,8 @@ void print(const Json& report) {
   fmt::print(
       "To {:.0e} of a random right-hand side; GMRES({}), gmres-ir below fp64 with as many inner iterations; medians of "
       "{} solves that take turns. Speed-up: fp64's time over the row's, of the whole solve and of an iteration. "
-      "MB/it.: "
-      "counted, each input of a step read once and each output written once; GB/s: that over the time. M of Jacobi "
-      "below "
-      "fp64, fp16 apart, is in A: what stands there is a copy, which GMRES does without.\n",
+      "MB/it.: counted, each input of a step read once and each output written once; GB/s: that over the time. Jacobi "
+      "of GMRES below fp64, fp16 apart, is in A: M is a copy then, which an iteration does without.\n",
       report["rtol"].get<double>(), report["restart"].get<int>(), report["repeat"].get<int>());
   print_table(report["groups"], false);
   const auto& groups = report["groups"];

@@ -240,12 +240,11 @@ void Stages<Space, System>::factor(const CsrView& a, const System& system, preco
 }
 
 /// A diagonal M goes into the matrix as it is rounded, which costs nothing: inner solves are of A M^-1 then, without a
-/// preconditioner. Not where A is scaled, as in fp16, to whose range it has to be brought, nor with CG, for which A
-/// M^-1 is not symmetric.
+/// preconditioner. For GMRES, which asks for no M^-1 r by itself: BiCGStab gains nothing, and CG wants symmetry. Not
+/// where A is scaled, as in fp16, to whose range it has to be brought.
 template <class Space, class System>
 void Stages<Space, System>::fold(const double* inverse_diagonal) {
-  folded_ = inverse_diagonal && levels_.front().factors != Format::fp64 && !scaled_ &&
-            plan_.precision.storage != Format::fp16 && plan_.method != "cg";
+  folded_ = inverse_diagonal && is_gmres() && !scaled_ && plan_.precision.storage != Format::fp16;
   if (!folded_) return;
   column_ = ex_.template allocate<double>(std::size_t(rows_));
   const auto to = column_.view();
