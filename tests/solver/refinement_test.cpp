@@ -661,10 +661,11 @@ TEST(Storage, OfFewerBitsTakesMoreOuterSteps) {
   const CsrMatrix a = test::random_matrix({.rows = 300, .per_row = 5, .dominance = 1.2, .seed = 41});
   const auto b = test::random_values(300, 15);
   for (const std::string& device : devices)
-    for (const char* solver : {"gmres-ir", "gmres", "bicgstab"}) {
+    for (const auto& [solver, precond] :
+         Pairs{{"gmres-ir", "jacobi"}, {"gmres", "dilu"}, {"gmres", "jacobi"}, {"bicgstab", "jacobi"}}) {
       std::vector<int> steps;
       for (const std::string& precision : low_precisions) {
-        Options o = options(solver, "jacobi", {precision, device}, 1e-11);
+        Options o = options(solver, precond, {precision, device}, 1e-11);
         o.inner_tolerance = 1e-6;
         o.outer_iterations = 30;
         SCOPED_TRACE(words(o));
@@ -675,7 +676,9 @@ TEST(Storage, OfFewerBitsTakesMoreOuterSteps) {
       }
       EXPECT_LE(steps[0], 3) << solver;
       EXPECT_GT(steps[1], steps[0]) << solver << ": fp16 keeps 11 bits";
-      EXPECT_GE(steps[2], steps[1]) << solver << ": bf16 keeps 8 bits, if of A M^-1";
+      // Of GMRES bf16 has Jacobi in its matrix, which fp16 has not.
+      const bool alike = solver != "gmres" || precond != "jacobi";
+      EXPECT_GT(steps[2], steps[alike ? 1 : 0]) << solver << ": bf16 keeps 8 bits";
     }
 }
 
