@@ -123,7 +123,8 @@ bool noted(const Result& r, const char* beginning) {
 ///     for z, which GMRES does not ask for.
 ///   DILU, DIC, ILU(0), IC(0): both triangles, k (v + 4), and 6 words a row (r, E, y and y, E, z). In coloured blocks
 ///     on a GPU A z of DILU and DIC is had from what the forward sweep left: L alone is read again, k / 2 (v + 4), and
-///     5 words a row, in place of the product.
+///     5 words a row, in place of the product. In low precision, but for fp16, E is in the matrix on a GPU: a word less
+///     each time.
 ///   RAS and block ILU with their default local factors: about a product and 4 words a row more; what overlap adds to
 ///     the factors is not counted.
 ///   GMRES: of step j of a cycle 2 j + 1 words of the basis (dot products with it, a combination of it, two new
@@ -139,17 +140,18 @@ std::optional<double> bytes_per_iteration(double n, double k, const Result& r, i
   const std::string precond = r.precond.substr(0, r.precond.find(':'));
   const double product = k * (w.matrix + 4) + 3 * w.word * n, triangles = k * (w.factors + 4);
   double application = 0, following = product;  // the product after an application
-  const bool in_matrix =
-      precond == "jacobi" && r.solver != "bicgstab" && w.word == 4 && r.precision.find("fp16") == std::string::npos;
-  if (precond == "none" || in_matrix) {
+  const bool folds = w.word == 4 && r.solver != "cg" && r.precision.find("fp16") == std::string::npos;
+  const bool on_gpu = r.device.rfind("cuda", 0) == 0;
+  if (precond == "none" || (precond == "jacobi" && folds && r.solver != "bicgstab")) {
     application = r.solver == "bicgstab" ? 2 * w.word * n : 0;
   } else if (precond == "jacobi") {
     application = 3 * w.word * n;
   } else if (precond == "dilu" || precond == "dic" || precond == "ilu0" || precond == "ic0") {
-    application = triangles + 6 * w.word * n;
-    const bool blocks = r.device.rfind("cuda", 0) == 0 && r.ordering.rfind("block-multicolour", 0) == 0;
+    const int pivots = on_gpu && folds ? 0 : 1;  // words
+    application = triangles + (4 + 2 * pivots) * w.word * n;
+    const bool blocks = on_gpu && r.ordering.rfind("block-multicolour", 0) == 0;
     if (blocks && (precond == "dilu" || precond == "dic") && w.matrix == w.factors)
-      following = triangles / 2 + 5 * w.word * n;
+      following = triangles / 2 + (4 + pivots) * w.word * n;
   } else if (precond == "ras" || precond == "block-ilu") {
     application = triangles + (3 + 4) * w.word * n;
   } else {

@@ -47,7 +47,8 @@ __global__ void __launch_bounds__(block_threads, ColumnsTuning::dotting_blocks)
                        unsigned most_groups, const Post* post, double* leave) {
   constexpr int C = ColumnsTuning::dotted, R = rows_of<B>;
   turn.take();
-  const Index columns = count() + extra;
+  const Index known = count(), columns = known + extra;
+  if (known < 0) return;
   const unsigned groups = max(groups_of(columns), 1u), group = blockIdx.x % groups, share_of_rows = blockIdx.x / groups;
   const std::size_t whole = n / R;
   const unsigned shares = unsigned(min(std::size_t(gridDim.x / groups), whole / block_threads + 1));
@@ -113,6 +114,7 @@ template <class T, std::size_t N, class Close, class Finish>
 __global__ void close_columns_kernel(Scalar<Index> count, Index extra, std::array<View<T>, N>, Close close,
                                      Finish finish, Gathered in) {
   if (threadIdx.x == 0) in.see_to_wishes();
+  if (count() < 0) return;
   for (Index k = Index(threadIdx.x); k < count() + extra; k += Index(blockDim.x))
     close(k, sums_from<Sums<T, int(N)>>(in, 2 * k));
   __syncthreads();
@@ -192,7 +194,9 @@ template <class B, class T, std::size_t N, class F>
 __global__ void __launch_bounds__(block_threads, ColumnsTuning::combining_blocks)
     combine_columns_kernel(Turn turn, std::size_t n, Columns<B> V, Scalar<Index> count, std::array<View<T>, N> y, F f) {
   turn.take();
-  combine(n, V, count(), y, std::array<View<T>, 0>{}, [&](Index i, const auto& s, const auto&) { f(i, s); });
+  const Index columns = count();
+  if (columns < 0) return;
+  combine(n, V, columns, y, std::array<View<T>, 0>{}, [&](Index i, const auto& s, const auto&) { f(i, s); });
 }
 template <class B, class T, std::size_t N, std::size_t X, class F, class Close>
 __global__ void __launch_bounds__(block_threads, ColumnsTuning::combining_blocks)
@@ -204,7 +208,9 @@ __global__ void __launch_bounds__(block_threads, ColumnsTuning::combining_blocks
   constexpr int M = SumTraits<S>::count;
   U sum[M] = {};
   turn.take();
-  combine(n, V, count(), y, x, [&](Index i, const auto& s, const auto& row) {
+  const Index columns = count();
+  if (columns < 0) return;
+  combine(n, V, columns, y, x, [&](Index i, const auto& s, const auto& row) {
     const S v = in_row<X>(f, i, s, row);
 #pragma unroll
     for (int k = 0; k < M; ++k) sum[k] += SumTraits<S>::get(v, k);

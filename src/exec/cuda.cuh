@@ -198,7 +198,7 @@ class Cuda {
     const unsigned blocks = reduction_grid(n);
     launch(cuda::reduce_kernel<F, Close>, {blocks, cuda::block_threads}, n, f, close,
            scratch(blocks * cuda::most_sum_bytes), counters(1), connected() ? team_->post() : nullptr, sums);
-    if (sums) close_gathered(sums, close, f, Index{});
+    if (sums) close_gathered(sums, close, f, nullptr, Index{});
   }
   template <class F>
   void together(F f) const {
@@ -236,9 +236,9 @@ class Cuda {
            close, scratch(blocks * cuda::most_sum_bytes), counters(1), connected() ? team_->post() : nullptr, sums);
     if (!sums) return;
     if constexpr (R == 0)
-      close_gathered(sums, close, f, Index{}, Sums<T, int(N)>{});
+      close_gathered(sums, close, f, count.data, Index{}, Sums<T, int(N)>{});
     else
-      close_gathered(sums, close, f, Index{}, Sums<T, int(N)>{}, Sums<T, int(R)>{});
+      close_gathered(sums, close, f, count.data, Index{}, Sums<T, int(N)>{}, Sums<T, int(R)>{});
   }
   template <class B, class T, std::size_t N, class F, class Close>
   void combine_columns(std::size_t n, Columns<B> V, Index most, Scalar<Index> count, std::array<View<T>, N> y, F f,
@@ -344,9 +344,9 @@ class Cuda {
   cuda::Gathered gathered(double* sums, std::size_t count) const;
   /// What follows where kernels left this rank's sums and did not close.
   template <class Close, class F, class... Arguments>
-  void close_gathered(double* sums, Close close, F f, Arguments... of_f) const {
+  void close_gathered(double* sums, Close close, F f, const Index* count, Arguments... of_f) const {
     const cuda::Gathered all = gathered(sums, 3);
-    cuda::close_kernel<<<1, 32, 0, stream()>>>(f, close, all, of_f...);
+    cuda::close_kernel<<<1, 32, 0, stream()>>>(f, close, all, count, of_f...);
     launched();
   }
   void make_room() const;

@@ -140,11 +140,12 @@ class Host {
 
   /// close(k, d) for 0 <= k < count() + extra, d[l] being the dot product of column k and x[l], all in one pass over
   /// the rows; then finish(lanes). There are one or two x, whole arrays of the space, and `most` columns at the most;
-  /// neither function may change count.
+  /// neither function may change count. Where count() is negative nothing is done, as of an iteration too many.
   template <class B, class T, std::size_t N, class Close, class Finish>
   void dot_columns(std::size_t n, Columns<B> V, Index most, Scalar<Index> count, Index extra, std::array<View<T>, N> x,
                    Close close, Finish finish) const {
     using D = Sums<T, int(N)>;
+    if (count() < 0) return;
     const Index columns = count() + extra;
     const std::size_t pieces = (n + block - 1) / block;
     std::vector<D>& partial = partial_sums<D>((pieces + 1) * std::size_t(most));
@@ -163,10 +164,12 @@ class Host {
   }
 
   /// f(i, s) for 0 <= i < n, s[l] being the sum over k < count() of y[l][k] V[k][i]; y has one view or two. The columns
-  /// are read in one pass. `most` bounds the count. f may write columns from count() on.
+  /// are read in one pass. `most` bounds the count. f may write columns from count() on. Where count() is negative
+  /// nothing is done.
   template <class B, class T, std::size_t N, class F>
   void combine_columns(std::size_t n, Columns<B> V, [[maybe_unused]] Index most, Scalar<Index> count,
                        std::array<View<T>, N> y, F f) const {
+    if (count() < 0) return;
     for_each_range(n, [=, columns = count()](Index begin, Index end) {
       T sum[N][block];
       combine_piece(V, columns, y, begin, end, sum);
@@ -180,6 +183,7 @@ class Host {
   void combine_columns(std::size_t n, Columns<B> V, [[maybe_unused]] Index most, Scalar<Index> count,
                        std::array<View<T>, N> y, std::array<View<T>, R> x, F f, Close close) const {
     using S = std::decay_t<decltype(in_row<R>(f, Index{}, Sums<T, int(N)>{}, RowOf<T, R>{}))>;
+    if (count() < 0) return;
     const std::size_t pieces = (n + block - 1) / block;
     std::vector<S>& partial = partial_sums<S>(pieces);
     for_each_range(n, [=, columns = count(), &partial](Index begin, Index end) {

@@ -176,10 +176,11 @@ __device__ V sums_from(const Gathered& in, Index first) {
     reinterpret_cast<typename SumTraits<V>::Value*>(&total)[k] = typename SumTraits<V>::Value(in(first + k));
   return total;
 }
-/// By a warp.
+/// By a warp. Not where `count`, if there is one, is negative.
 template <class Close, class F, class... Arguments>
-__global__ void close_kernel(F f, Close close, Gathered in, Arguments... of_f) {
+__global__ void close_kernel(F f, Close close, Gathered in, const Index* count, Arguments... of_f) {
   if (threadIdx.x == 0) in.see_to_wishes();
+  if (count && *count < 0) return;
   close_with(close, sums_from<std::decay_t<decltype(f(of_f...))>>(in, 0));
 }
 

@@ -50,7 +50,7 @@ class Gmres final : public Method<Space, T> {
         // Givens cosines and sines; g: the rotated right-hand side; y: the coefficients of x; numbers
         small_(ex_.template allocate<T>(2 * std::size_t(m_ + 1) * std::size_t(m_) + 7 * std::size_t(m_ + 2) +
                                         std::size_t(numbers))),
-        counters_(ex_.template allocate<Index>(std::size_t(3 + m_))),
+        counters_(ex_.template allocate<Index>(std::size_t(4 + m_))),
         flags_(ex_.template allocate<int>(std::size_t(4 + m_ + 1))) {
     // Entries of a unit vector are about 1 / sqrt(n): fp16 keeps them times a power of two near sqrt(n).
     if constexpr (std::is_same_v<B, Half>) unit_ = T(std::exp2(std::floor(std::log2(double(ex_.total(n_)) + 1) / 2)));
@@ -74,6 +74,7 @@ class Gmres final : public Method<Space, T> {
     exec::Scalar<T> beta, nu, own, before, claimed, g_before;  // beta: the unit of u; own: v's own coefficient
     exec::Scalar<T> per_nu, unit_per_beta, square;
     exec::Scalar<Index> j, columns, first;  // columns of H; basis vectors; columns whose rotations V has taken up
+    exec::Scalar<Index> live;               // columns, or -1 after a cycle's last step: further steps change nothing
     exec::View<Index> place;  // of each column of H: the basis vector that it is of, and its diagonal's row
     exec::Scalar<int> stop, cycle_done, goes_on, exhausted;
     exec::View<int> apart;  // basis vectors that nothing is made orthogonal to any more
@@ -221,11 +222,11 @@ class Gmres final : public Method<Space, T> {
           M.product(A, u.data, z.data, w.data);
         } else {
           M.apply(A, u.data, z.data, w.data);
-          ex.for_each(n, KRILU_FN(Index i) { Z[s.j()][i] = B(unit * z[i]); });
+          ex.for_each(n, KRILU_FN(Index i) { if (s.live() >= 0) Z[s.j()][i] = B(unit * z[i]); });
         }
         // a = V^T u,  b = V^T w,  and so for u itself, which stands behind V;
         // u = V a + nu v,  A M^-1 u = V b + c v + what w is to become
-        ex.dot_columns(n, V, s.m + 1, s.columns, 1, std::array{u, w}, KRILU_FN(Index k, exec::Sums<T, 2> dots) {
+        ex.dot_columns(n, V, s.m + 1, s.live, 1, std::array{u, w}, KRILU_FN(Index k, exec::Sums<T, 2> dots) {
           s.a[k] = s.apart[k] ? T(0) : dots[0] * inverse;
           s.b[k] = s.apart[k] ? T(0) : dots[1] * inverse;
         }, KRILU_FN(exec::Lanes lanes) {
@@ -242,6 +243,7 @@ class Gmres final : public Method<Space, T> {
           bb = lanes.sum(bb);
           if (s.settle(lanes, uu)) {
             s.cycle_done() = 1;
+            s.live() = -1;
             return;
           }
           for (Index k = lanes.lane(); k < K; k += lanes.count) s.h[k] = s.b[k];
@@ -259,12 +261,13 @@ class Gmres final : public Method<Space, T> {
         });
         if constexpr (std::is_same_v<B, Half>) {  // fp16 has little range: the next u is of length 1 at the most
           ex.reduce(n, KRILU_FN(Index i) { return w[i] * w[i]; }, KRILU_FN(T ww) {
+            if (s.live() < 0) return;
             if (ww > T(0)) s.beta() = std::sqrt(ww);
             s.unit_per_beta() = unit / s.beta();
           });
         }
         // v = (u - V a) / nu,  beta u = w - V b - c v, the next one;  |u|, and with it the newest column of H
-        ex.combine_columns(n, V, s.m + 1, s.columns, std::array{s.a, s.b}, std::array{u, w}, KRILU_FN(
+        ex.combine_columns(n, V, s.m + 1, s.live, std::array{s.a, s.b}, std::array{u, w}, KRILU_FN(
             Index i, exec::Sums<T, 2> Vab, exec::Sums<T, 2> uw) {
           const T v = (uw[0] - Vab[0] * inverse) * s.per_nu();
           const B next = B((uw[1] - Vab[1] * inverse - s.own() * v) * s.unit_per_beta());
@@ -274,7 +277,6 @@ class Gmres final : public Method<Space, T> {
           u[i] = next_u;
           return next_u * next_u;
         }, KRILU_FN(exec::Lanes lanes, T uu) {
-          if (s.exhausted()) return;
           const Index k = s.j(), K = s.columns();
           const T ww = s.beta() * s.beta() * uu;
           const T before = ww + s.before();
@@ -294,8 +296,9 @@ class Gmres final : public Method<Space, T> {
           if (none && !stop && s.H[k * (s.m + 1) + K] == T(0)) stop = control().stop(Stop::breakdown);
           s.stop() = stop;
           s.cycle_done() = stop || none || K + 1 == s.m;
+          s.live() = s.cycle_done() ? -1 : K + 1;
         });
-      });
+      }, ex.in_team() ? 1 : iterations_at_once(ex, n));
 
       ex.together(KRILU_FN(exec::Lanes lanes) {
         s.solve_triangle(lanes);
@@ -401,6 +404,7 @@ class Gmres final : public Method<Space, T> {
         s.cycle_done() = s.stop() = control().stop(Stop::target);
       }
       s.apart[s.columns()] = 0;
+      s.live() = s.cycle_done() ? -1 : s.columns();
     });
     // u = r / |r|
     ex_.for_each(n, KRILU_FN(Index i) {
@@ -436,7 +440,7 @@ class Gmres final : public Method<Space, T> {
          {&s.beta, &s.nu, &s.own, &s.before, &s.claimed, &s.g_before, &s.per_nu, &s.unit_per_beta, &s.square})
       number->data = at++;
     std::size_t counter = 0, flag = 0;
-    for (auto* c : {&s.j, &s.columns, &s.first}) *c = counters_.scalar(counter++);
+    for (auto* c : {&s.j, &s.columns, &s.first, &s.live}) *c = counters_.scalar(counter++);
     s.place.data = counters_.data() + counter;
     for (auto* f : {&s.stop, &s.cycle_done, &s.goes_on, &s.exhausted}) *f = flags_.scalar(flag++);
     s.apart.data = flags_.data() + flag;

@@ -19,7 +19,8 @@ __global__ void __launch_bounds__(256)
   const sparse::Head head = sparse::arrived(sparse::load_head(a.pattern.lower, s, lane));
   const sparse::Lane l = sparse::open_lane(a.pattern.lower, head, lane);
   const bool have = l.row >= 0 && l.sub == 0;
-  const T reciprocal = exec::ask_streamed(rd + l.row, have, 1), diagonal = exec::ask_streamed(a.diagonal + l.row, have);
+  const T reciprocal = exec::ask_streamed(rd + l.row, rd && have, 1),
+          diagonal = exec::ask_streamed(a.diagonal + l.row, have);
   exec::await_former();
   const T own = exec::ask(z + l.row, have), swept = exec::ask_streamed(y + l.row, have);
   T sum = 1 / reciprocal * (swept - own) + diagonal * own;
@@ -42,7 +43,7 @@ __global__ void __launch_bounds__(256)
   std::int32_t word[count];
   S value[1][count];
   l.ask(a.lower, 0, 0, steps, word, value);
-  const T reciprocal = exec::ask_streamed(rd + row, row >= 0, 1),
+  const T reciprocal = exec::ask_streamed(rd + row, rd && row >= 0, 1),
           diagonal = exec::ask_streamed(a.diagonal + row, row >= 0);
   exec::await_former();
   const T own = exec::ask(z + row, row >= 0), swept = exec::ask_streamed(y + row, row >= 0);

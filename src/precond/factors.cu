@@ -201,8 +201,9 @@ std::unique_ptr<Preconditioner<exec::Cuda, float>> DiluForm<exec::Cuda, T>::roun
     if (!shared)
       triangles = std::make_shared<const Matrix>(
           sparse::rounded_matrix<S>(space_, pattern_, {pattern_->view(), lower, nullptr, upper}, rounding));
-    return std::make_unique<RoundedForm<exec::Cuda, S>>(space_, runner_->shared_plan(), strategy_, std::move(triangles),
-                                                        rounded_reciprocals(space_, rd_, rounding), own, shared);
+    return std::make_unique<RoundedForm<exec::Cuda, S>>(
+        space_, runner_->shared_plan(), strategy_, std::move(triangles),
+        rounding.folded ? space_.template allocate<float>(0) : rounded_reciprocals(space_, rd_, rounding), own, shared);
   });
 }
 

@@ -41,6 +41,8 @@ class DiluForm<exec::Cuda, T> : public Preconditioner<exec::Cuda, T> {
     return pattern_->rows() > 0 ? std::optional(runner_->report()) : std::nullopt;
   }
   int trials_left() const override { return runner_->trials_left(); }
+  /// E^-1: what is left is (I + L) (I + U).
+  typename Preconditioner<exec::Cuda, T>::Fold folds() const override { return {rd_.data()}; }
 
  protected:
   /// The diagonal with its shift (row_walk.hpp says which), on the device.
@@ -74,7 +76,7 @@ class DiluForm<exec::Cuda, T> : public Preconditioner<exec::Cuda, T> {
   triangular::Strategy strategy_;
 };
 
-/// (E + L) E^-1 (E + U) z = r, y being what the forward sweep leaves.
+/// (E + L) E^-1 (E + U) z = r, y being what the forward sweep leaves. rd null: E = I.
 template <class T, class S>
 void solve_dilu_form(const triangular::WarpRunner& runner, const sparse::SlicedPatternView& p, const S* lower,
                      const S* upper, const T* rd, const T* r, T* y, T* z) {
@@ -94,14 +96,14 @@ template <class S>
 class RoundedForm<exec::Cuda, S> final : public Preconditioner<exec::Cuda, float> {
  public:
   using Matrix = sparse::RoundedMatrixOf<exec::Cuda, S>;
-  /// shared: the triangles are those of A, with its diagonal; own: and M is A's.
+  /// shared: the triangles are those of A, with its diagonal; own: and M is A's. rd: none where E = I.
   RoundedForm(exec::Cuda space, std::shared_ptr<const schedule::Plan> plan, triangular::Strategy strategy,
               std::shared_ptr<const Matrix> triangles, exec::Array<float> rd, bool own, bool shared)
       : space_(std::move(space)),
         runner_(space_, std::move(plan), *triangles->matrix.pattern, strategy),
         triangles_(std::move(triangles)),
         rd_(std::move(rd)),
-        work_(space_.allocate<float>(rd_.size())),
+        work_(space_.allocate<float>(std::size_t(triangles_->matrix.pattern->rows()))),
         own_(own),
         shared_(shared) {}
   void factor(const Values<exec::Cuda, float>&, double) override {}

@@ -28,6 +28,9 @@ exec::Array<float> rounded_reciprocals(const Space& space, const exec::Array<T>&
 }
 
 template <class Space, class T>
+class None;
+
+template <class Space, class T>
 class Jacobi final : public Preconditioner<Space, T> {
  public:
   Jacobi(const Context<Space>& context, std::shared_ptr<const sparse::PatternOf<Space>> pattern)
@@ -65,9 +68,10 @@ class Jacobi final : public Preconditioner<Space, T> {
     space_.for_each(
         rd_.size(), KRILU_FN(Index i) { z[i] = r[i] * rd[i]; });
   }
-  const T* inverse_diagonal() const override { return rd_.data(); }
+  typename Preconditioner<Space, T>::Fold folds() const override { return {rd_.data(), true}; }
   std::unique_ptr<Preconditioner<Space, float>> rounded(
       const sparse::Rounding& rounding, const std::shared_ptr<const sparse::RoundedMatrix>&) const override {
+    if (rounding.folded) return std::make_unique<None<Space, float>>(space_, rd_.size());
     return std::make_unique<Jacobi<Space, float>>(space_, rounded_reciprocals(space_, rd_, rounding));
   }
   std::size_t bytes() const override { return rd_.bytes() + bad_.bytes(); }

@@ -55,8 +55,13 @@ class Preconditioner {
   }
   /// Az = A M^-1 r alone; `room` is a vector that it may write to.
   virtual void product(const sparse::Operator<Space, T>& A, const T* r, T* room, T* Az) { apply(A, r, room, Az); }
-  /// Of a diagonal M, the entries of M^-1, in the space's memory; else null.
-  virtual const T* inverse_diagonal() const { return nullptr; }
+  /// What A's columns may be scaled by, in the space's memory, so that less is left of M in rounded() than of M itself:
+  /// all: nothing is, as of a diagonal M. Null: no scale is better than another.
+  struct Fold {
+    const T* scale = nullptr;
+    bool all = false;
+  };
+  virtual Fold folds() const { return {}; }
   /// The factored preconditioner scaled and rounded once, for work in single precision: of R M C, M this one. It keeps
   /// what it shares with this one alive, and lives on when this one factors anew. `a` is the matrix that was factored,
   /// rounded in the same way, where there is one: what is the same is not stored twice. Null where T is not double.

@@ -46,7 +46,7 @@ class Stages {
   /// rounded here, the rest when it is needed. Both outlive the stages.
   void factor(const CsrView& a, const System& system, precond::Preconditioner<Space, double>& M);
   /// Part of factor(): public because nvcc takes kernels in public members only.
-  void fold(const double* inverse_diagonal);
+  void fold(const precond::Preconditioner<Space, double>& M);
   /// Before each solve: begins with the stage that the last one ended in. A: the product in double, alive meanwhile.
   void begin(const sparse::Operator<Space, double>& A) {
     A_ = &A;
@@ -79,7 +79,7 @@ class Stages {
   bool is_refinement() const { return options_.solver == "gmres-ir"; }
   const double* row() const { return scaled_ ? row_.data() : nullptr; }
   const double* column() const { return scaled_ || folded_ ? column_.data() : nullptr; }
-  sparse::Rounding rounding(Format storage) const { return {storage, row(), column(), count_.data()}; }
+  sparse::Rounding rounding(Format storage) const { return {storage, row(), column(), count_.data(), folded_}; }
   /// An inner solve's at least.
   int basis_vectors() const { return std::max(options_.restart, is_refinement() ? levels_.front().inner : 0); }
   bool agree(sparse::Scales& scales, std::size_t rows) const;
@@ -102,7 +102,7 @@ class Stages {
   const sparse::Operator<Space, double>* A_ = nullptr;
 
   bool scaled_ = false;
-  bool folded_ = false;  // C is M^-1, and nothing is left of M
+  bool folded_ = false;  // C is what M asked for
   double unit_ = 1;      // of R's entries
   exec::Array<double> row_, column_;
   exec::Array<std::int64_t> count_;
@@ -235,21 +235,23 @@ void Stages<Space, System>::factor(const CsrView& a, const System& system, preco
     system.copy_in(row_, scales.row);
     system.copy_in(column_, scales.column);
   }
-  fold(M.inverse_diagonal());
+  fold(M);
   prepare(reached_);
 }
 
-/// A diagonal M goes into the matrix as it is rounded, which costs nothing: inner solves are of A M^-1 then, without a
-/// preconditioner. For GMRES, which asks for no M^-1 r by itself: BiCGStab gains nothing, and CG wants symmetry. Not
-/// where A is scaled, as in fp16, to whose range it has to be brought.
+/// What M asks for goes into the matrix as it is rounded, which costs nothing. Inner solves with a diagonal M are of
+/// A M^-1 then, without a preconditioner: for GMRES, which asks for no M^-1 r by itself, while BiCGStab gains nothing.
+/// CG wants symmetry. Not where A is scaled, as in fp16, to whose range it has to be brought.
 template <class Space, class System>
-void Stages<Space, System>::fold(const double* inverse_diagonal) {
-  folded_ = inverse_diagonal && is_gmres() && !scaled_ && plan_.precision.storage != Format::fp16;
+void Stages<Space, System>::fold(const precond::Preconditioner<Space, double>& M) {
+  const auto [scale, all] = M.folds();
+  const bool gains = all ? is_gmres() : plan_.method != "cg";
+  folded_ = scale && gains && !scaled_ && plan_.precision.storage != Format::fp16;
   if (!folded_) return;
   column_ = ex_.template allocate<double>(std::size_t(rows_));
   const auto to = column_.view();
   ex_.for_each(
-      column_.size(), KRILU_FN(Index i) { to[i] = inverse_diagonal[i]; });
+      column_.size(), KRILU_FN(Index i) { to[i] = scale[i]; });
 }
 
 /// All ranks scale, or none, from the same typical row. Whether they do.
@@ -297,11 +299,7 @@ void Stages<Space, System>::prepare(std::size_t number) {
   if (level.factors != Format::fp64) {
     if (!factors_.contains(level.factors)) {
       const auto a = matrices_.find(level.factors);
-      if (folded_)
-        factors_[level.factors] = std::make_unique<precond::None<Space, float>>(ex_, std::size_t(rows_));
-      else
-        factors_[level.factors] =
-            M_->rounded(rounding(level.factors), a == matrices_.end() ? nullptr : a->second.matrix);
+      factors_[level.factors] = M_->rounded(rounding(level.factors), a == matrices_.end() ? nullptr : a->second.matrix);
     }
     rounded_ = factors_[level.factors].get();
   }

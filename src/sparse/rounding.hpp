@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a matrix, or a preconditioner made for it, is scaled and rounded: R A C in place of A, R and C diagonal: powers
-// of two, so that scaling rounds nothing, or C what a diagonal preconditioner is.
+// of two, so that scaling rounds nothing, or C what a preconditioner asks for, of which less is left then.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +23,7 @@ struct Rounding {
   const double* row = nullptr;    // R and C of the rows in the solver's order, in the space's memory; null: all 1
   const double* column = nullptr;
   std::int64_t* lost = nullptr;  // in the space's memory: entries that were not zero and became so are added here
+  bool folded = false;           // C is what the preconditioner asked for (its folds())
 };
 
 /// A row's diagonal entry with what rounding the others to S took from the row, so that it keeps its sum; both scaled.

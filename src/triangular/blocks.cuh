@@ -148,7 +148,7 @@ __device__ __forceinline__ void prefetch_entries(const R& r, const sparse::Slice
 template <class R>
 __device__ __forceinline__ typename R::Value ask_diagonal(const R& r, Index row) {
   if constexpr (R::form == Diagonal::unit || R::form == Diagonal::pivot) return 0;
-  return exec::ask(r.d + row, row >= 0);
+  return exec::ask(r.d + row, r.d && row >= 0, 1);
 }
 
 /// Slices begin .. end-1, all of one colour.
@@ -189,7 +189,7 @@ __global__ void __launch_bounds__(block_sweep_threads, resident_turning<typename
   head = sparse::arrived(head);
   back = sparse::arrived(back);
   const sparse::Lane l = sparse::open_lane(f.triangle, head, me, 0), u = sparse::open_lane(r.triangle, back, me, 0);
-  const T d = exec::ask(f.d + l.row, l.row >= 0);  // for both sweeps, where the backward one has any
+  const T d = exec::ask(f.d + l.row, f.d && l.row >= 0, 1);  // for both sweeps, where the backward one has any
   const auto ask_b = [&] {
     exec::await_former();
     return exec::ask(f.b + l.row, l.row >= 0);

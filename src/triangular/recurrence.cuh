@@ -25,7 +25,7 @@ struct Recurrence {
   sparse::SlicedTriangle triangle;
   const S* value = nullptr;         // t_ij of this triangle; pivot: a_ij, which meets a_ji
   const T* b = nullptr;             // may be the x of the sweep before
-  const T* d = nullptr;             // unit and pivot have none
+  const T* d = nullptr;             // unit and pivot have none; null: all 1
   T* x = nullptr;                   // not b, unless no strategy that waits is used
   Index* zero_pivot = nullptr;      // pivot: the first row whose pivot cannot be divided by
   T* next = nullptr;                // x of the sweep after this one: set to `awaited` where strategies wait
@@ -74,7 +74,7 @@ struct Pending {
   __device__ __forceinline__ void ask_b(const R& r) { b = exec::ask_streamed(r.b + lane.row, lane.row >= 0); }
   __device__ __forceinline__ void ask_entries(const R& r, int me) {
     if constexpr (R::form != Diagonal::unit && R::form != Diagonal::pivot)
-      d = exec::ask_streamed(r.d + lane.row, lane.row >= 0);
+      d = exec::ask_streamed(r.d + lane.row, r.d && lane.row >= 0, 1);
     take(r, 0, me);
   }
   /// Entries k .. k+N-1 of the lane; column -1 where it has no more.

@@ -52,6 +52,11 @@ __device__ __forceinline__ void ask_rows(const T* v, const Index (&row)[P], T (&
 #pragma unroll
   for (int p = 0; p < P; ++p) of_row[p] = exec::ask(v + row[p], row[p] >= 0);
 }
+template <int P, class R>
+__device__ __forceinline__ void ask_diagonals(const R& r, const Index (&row)[P], typename R::Value (&d)[P]) {
+#pragma unroll
+  for (int p = 0; p < P; ++p) d[p] = exec::ask(r.d + row[p], r.d && row[p] >= 0, 1);
+}
 template <int P, class T>
 __device__ __forceinline__ void put_rows(T* v, const Index (&row)[P], const T (&of_row)[P]) {
 #pragma unroll
@@ -73,7 +78,7 @@ __global__ void __launch_bounds__(block_sweep_threads, resident_stencils<typenam
     if (me == 0 && l.slice.others() > B)  // values of all rounds at once
       prefetch(r.value + l.slice.entry, unsigned(max(l.slice.others(), l.slice.within()) * l.slice.rows() * Q));
     T d[Q] = {}, x[Q];
-    if constexpr (R::form != Diagonal::unit) ask_rows(r.d, l.row, d);
+    if constexpr (R::form != Diagonal::unit) ask_diagonals(r, l.row, d);
     solve_stencil<Q, B, N>(
         r, l,
         [&](T(&b)[Q]) {
@@ -98,7 +103,7 @@ __global__ void __launch_bounds__(block_sweep_threads, resident_stencils_turning
   const auto turn = [&]<int Q>(const sparse::StencilHead<Q>& head, const sparse::StencilHead<Q>& back) {
     const sparse::StencilLane<Q> l(f.triangle.stencil, head, me), u(r.triangle.stencil, back, me);
     T d[Q], y[Q], x[Q];
-    ask_rows(f.d, l.row, d);  // for both sweeps, where the backward one has any
+    ask_diagonals(f, l.row, d);  // for both sweeps, where the backward one has any
     solve_stencil<Q, B, N>(
         f, l,
         [&](T(&b)[Q]) {

@@ -291,6 +291,18 @@ TEST(CudaSpace, ColumnsAreDottedAndCombinedExactly) {
   expect_exact_columns<Bfloat16, float>(300003, 17, 17);
 }
 
+TEST(CudaSpace, ANegativeCountOfColumnsChangesNothing) {
+  KRILU_REQUIRE_GPU();
+  const Cuda ex;
+  for (std::size_t n : {1u, 5000u}) {
+    std::vector<double> untouched(2 * 31 + 2, no_sum);
+    for (std::size_t i = 0; i < n; ++i) untouched.push_back(first_of(i));
+    for (std::size_t i = 0; i < n; ++i) untouched.push_back(second_of(i));
+    EXPECT_EQ((of_columns<double, double>(ex, n, 31, -1)), untouched);
+    EXPECT_EQ((of_columns<Bfloat16, float>(ex, n, 31, -1)), untouched);
+  }
+}
+
 TEST(CudaSpace, LoopsAndBranchesNestWithoutTheHost) {
   KRILU_REQUIRE_GPU();
   const Cuda ex;

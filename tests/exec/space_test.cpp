@@ -295,6 +295,19 @@ TYPED_TEST(SpaceTest, ColumnsAreCombinedRowByRow) {
     }
 }
 
+TYPED_TEST(SpaceTest, ANegativeCountOfColumnsChangesNothing) {
+  for (std::size_t n : {std::size_t(1), 3 * block + 1}) {
+    const ColumnsOf c(n, 3, -1);
+    std::vector<double> untouched(2 * std::size_t(c.most), 99.0);
+    untouched.insert(untouched.end(), {0.0, 0.0});
+    EXPECT_EQ(dots<TypeParam>(2, c), untouched) << "neither close() nor finish() ran";
+    std::vector<double> as_before = c.x;
+    as_before.insert(as_before.end(), c.y.begin(), c.y.end());
+    as_before.push_back(-1);
+    EXPECT_EQ(combinations<TypeParam>(2, c), as_before);
+  }
+}
+
 TYPED_TEST(SpaceTest, LanesTakeAStepTogether) {
   const auto space = make_space<TypeParam>();
   const auto out = to_device(space, std::vector<double>(101, 0.0));

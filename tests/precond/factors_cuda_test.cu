@@ -4,6 +4,7 @@
 // the caller's row.
 #include "precond/factored.hpp"
 #include "precond/factors.cuh"
+#include "support/rounded.hpp"
 #include "support/sliced_matrix.cuh"
 
 namespace krilu::test {
@@ -190,6 +191,38 @@ TEST(FactorsSmall, ComeWithTheProductOfTheVeryMatrixThatIsAskedFor) {
       EXPECT_EQ(raised.Az, raised.product);
       EXPECT_GT(apart(raised.Az, low.Az), 2e-5) << "the two matrices are too near each other to tell";
     }
+}
+
+/// Scaled by what it folds, a DILU form has pivots of 1: not to keep them changes no bit.
+TEST(FactorsSmall, PivotsGoIntoTheMatrix) {
+  KRILU_REQUIRE_GPU();
+  const Cuda ex;
+  for (const CsrMatrix& a : {grid(40, 30), generate("gen:convdiff3d:33x30x29")})
+    for (Rows rows : orders)
+      for (const char* name : {"dilu", "ilu0"})
+        for (Strategy strategy : {Strategy::level_set, Strategy::tiled, Strategy::sync_free}) {
+          SCOPED_TRACE(std::string(name) + ", rows " + to_string(rows) + ", " + to_string(strategy));
+          SlicedOn s(ex, a, rows);
+          GpuFactored m(name, s, strategy);
+          const double* const scale = m.precond().folds().scale;
+          ASSERT_NE(scale, nullptr);
+          const auto expect_same = [&](auto stored) {
+            using S = decltype(stored);
+            sparse::Rounding how{Stored<S>::format, nullptr, scale};
+            const auto matrix = std::make_shared<const sparse::RoundedMatrixOf<Cuda, S>>(
+                sparse::rounded_matrix<S>(ex, s.pattern, s.matrix.view(), how));
+            const sparse::SplitOperator<Cuda, float, S> A(ex, matrix->matrix);
+            const auto kept = m.precond().rounded(how, matrix);
+            how.folded = true;
+            const auto folded = m.precond().rounded(how, matrix);
+            EXPECT_EQ(kept->bytes() - folded->bytes(), std::size_t(a.rows) * sizeof(float));
+            const Pair<float> with = pair_of(s, *kept, A, 719), without = pair_of(s, *folded, A, 719);
+            EXPECT_EQ(without.z, with.z);
+            EXPECT_EQ(without.Az, with.Az);
+          };
+          expect_same(float{});
+          expect_same(Bfloat16{});
+        }
 }
 
 /// Of any y and z: with stencils and without.
