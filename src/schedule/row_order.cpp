@@ -28,6 +28,9 @@ std::vector<Index> natural(Index n) {
   return rows;
 }
 
+/// Row k of an order, which is the natural one where it is empty.
+Index row_at(const Order& order, Index k) { return order.empty() ? k : order[std::size_t(k)]; }
+
 constexpr Index most_lengths = 255;  // rows longer than this are not told apart
 
 }  // namespace
@@ -109,7 +112,7 @@ sparse::RowOrder by_windows(const CsrView& a, const Order& order) {
 }
 
 std::vector<Index> nodes_of(const CsrView& a, const Order& order) {
-  const auto row = [&](Index k) { return order.empty() ? k : order[std::size_t(k)]; };
+  const auto row = [&](Index k) { return row_at(order, k); };
   const auto columns = [&](Index i) { return std::span(a.columns + a.offsets[i], a.columns + a.offsets[i + 1]); };
   const auto has = [](std::span<const Index> of, Index i) { return std::binary_search(of.begin(), of.end(), i); };
   std::vector<Index> node{0};
@@ -130,7 +133,7 @@ namespace {
 bool seem_nodes(const CsrView& a, const Order& order) {
   constexpr Index looked_at = 1000;
   const auto columns = [&](Index k) {
-    const Index i = order.empty() ? k : order[std::size_t(k)];
+    const Index i = row_at(order, k);
     return std::span(a.columns + a.offsets[i], a.columns + a.offsets[i + 1]);
   };
   Index looks = 0, same = 0;
@@ -146,7 +149,7 @@ std::vector<Index> worthwhile_nodes(const CsrView& a, const Order& order) {
   std::vector<Index> node = nodes_of(a, order);
   double columns = 0;
   for (std::size_t n = 0; n + 1 < node.size(); ++n) {
-    const Index first = order.empty() ? node[n] : order[std::size_t(node[n])];
+    const Index first = row_at(order, node[n]);
     columns += double(a.offsets[first + 1] - a.offsets[first]);
   }
   const bool many = columns > 0 && double(a.offsets[a.rows]) >= least * columns;
@@ -160,7 +163,7 @@ sparse::RowOrder for_sweeps(const exec::Host& host, const CsrView& a, const CsrV
   if (node.empty()) return by_levels(host, a, adjacency, order);
   sparse::RowOrder out;
   out.rank = inverse(order);
-  const auto row = [&](Index k) { return order.empty() ? k : order[std::size_t(k)]; };
+  const auto row = [&](Index k) { return row_at(order, k); };
   const auto rank = [&](Index i) { return order.empty() ? i : out.rank[std::size_t(i)]; };
   std::vector<Index> level(std::size_t(a.rows)), node_of(std::size_t(a.rows));
   for (std::size_t n = 0; n + 1 < node.size(); ++n) {
