@@ -123,8 +123,8 @@ bool noted(const Result& r, const char* beginning) {
 ///     for z, which GMRES does not ask for.
 ///   DILU, DIC, ILU(0), IC(0): both triangles, k (v + 4), and 6 words a row (r, E, y and y, E, z). In coloured blocks
 ///     on a GPU A z of DILU and DIC is had from what the forward sweep left: L alone is read again, k / 2 (v + 4), and
-///     5 words a row, in place of the product. In low precision, but for fp16, E is in the matrix on a GPU: a word less
-///     each time.
+///     5 words a row, in place of the product. In low precision, but for fp16 and CG, E is in the matrix on a GPU: a
+///     word less each time.
 ///   RAS and block ILU with their default local factors: about a product and 4 words a row more; what overlap adds to
 ///     the factors is not counted.
 ///   GMRES: of step j of a cycle 2 j + 1 words of the basis (dot products with it, a combination of it, two new

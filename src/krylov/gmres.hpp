@@ -298,7 +298,7 @@ class Gmres final : public Method<Space, T> {
           s.cycle_done() = stop || none || K + 1 == s.m;
           s.live() = s.cycle_done() ? -1 : K + 1;
         });
-      }, ex.in_team() ? 1 : iterations_at_once(ex, n));
+      }, steps_at_once());
 
       ex.together(KRILU_FN(exec::Lanes lanes) {
         s.solve_triangle(lanes);
@@ -423,6 +423,13 @@ class Gmres final : public Method<Space, T> {
 
  private:
   static constexpr Index numbers = 9;
+  /// Between two looks at the flag: so many that a full cycle ends with a look, since each step too many costs a
+  /// product and an application.
+  int steps_at_once() const {
+    int steps = ex_.in_team() || iterations_at_once(ex_, n_) == 1 ? 1 : 5;
+    while (m_ % steps != 0) --steps;
+    return steps;
+  }
   /// Of all ranks' rows, so that all restart together.
   Index largest_basis(Index rows) const {
     const auto all = std::int64_t(ex_.total(std::size_t(rows)));

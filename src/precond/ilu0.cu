@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ILU(0) on a GPU: elimination.cuh over the slices' entries row by row, whatever the strategy of the sweeps. On a graph
 // without triangles (five- and seven-point stencils, hexahedra) elimination changes nothing but the diagonal: ILU(0) is
-// DILU there, and formed like it. Elsewhere the factors are kept as they come, (E + L) (I + U), and rows without a
+// DILU there, and formed like it. Elsewhere the factors are kept as they come, (E + L) (I + E^-1 U), and rows without a
 // triangle, all but one in a hundred on many meshes, are still formed like DILU's.
 #include "exec/cuda_algorithms.cuh"
 #include "precond/factors.cuh"
@@ -100,6 +100,18 @@ struct AtPlaces {
   Parts parts;
   __device__ double operator()(std::int64_t k) const { return parts[where[k]]; }
 };
+/// E times the upper factor. A warp a slice.
+__global__ void times_pivots(SlicedPatternView p, const double* upper, const double* rd, double* out) {
+  const Index s = Index((blockIdx.x * unsigned(blockDim.x) + threadIdx.x) / 32);
+  if (s >= p.slices) return;
+  const int me = int(threadIdx.x % 32);
+  const sparse::Slice slice = sparse::load_slice(p.upper.slice + s);
+  sparse::Lane l = sparse::open_lane(p.upper, s, slice, me);
+  for (int k = 0; k < slice.width(); ++k) {
+    const Offset at = sparse::step(l, k, me);
+    if (k < l.count) out[at] = upper[at] / rd[l.row];
+  }
+}
 __global__ void scatter_kernel(Offset n, const Offset* where, const double* value, Parts parts) {
   const std::int64_t k = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (k < n) parts[where[k]] = value[k];
@@ -213,7 +225,12 @@ std::size_t Ilu0<exec::Cuda, double>::bytes() const {
 template <>
 std::unique_ptr<Preconditioner<exec::Cuda, float>> Ilu0<exec::Cuda, double>::rounded(
     const sparse::Rounding& rounding, const std::shared_ptr<const sparse::RoundedMatrix>& a) const {
-  return this->rounded_form(lower_.data(), upper_.data(), rounding, a, false);
+  if (is_dilu_ || pattern_->slices() == 0) return this->rounded_form(lower_.data(), upper_.data(), rounding, a, false);
+  const auto upper = space_.allocate<double>(upper_.size());  // of the form that is scaled and rounded
+  times_pivots<<<blocks_for(std::int64_t(pattern_->slices()) * 32), 256, 0, space_.stream()>>>(
+      pattern_->view(), upper_.data(), rd_.data(), upper.data());
+  launched("rounding factors");
+  return this->rounded_form(lower_.data(), upper.data(), rounding, a, false);
 }
 
 }  // namespace krilu::precond

@@ -3,6 +3,7 @@
 // where A has entries. Held in the DILU form (E + L) E^-1 (E + U), so that both share their sweeps: row i is eliminated
 // with the multipliers l_ik rd_k, and l_ik itself is what is kept. IC(0) is ILU(0) of a symmetric matrix in that form:
 // U = L^T, the root-free incomplete Cholesky factor, which therefore serves negative definite matrices too.
+// A GPU keeps E^-1 U where elimination changes more than pivots (ilu0.cu).
 // Cost beside A: the values of both triangles and one vector; the pattern is shared with A.
 #pragma once
 

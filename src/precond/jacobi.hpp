@@ -28,7 +28,29 @@ exec::Array<float> rounded_reciprocals(const Space& space, const exec::Array<T>&
 }
 
 template <class Space, class T>
-class None;
+class None final : public Preconditioner<Space, T> {
+ public:
+  None(const Context<Space>& context, std::shared_ptr<const sparse::PatternOf<Space>> pattern)
+      : None(context.space, std::size_t(pattern->rows())) {}
+  None(Space space, std::size_t rows) : space_(std::move(space)), rows_(rows) {}
+  void factor(const Values<Space, T>&, double) override {}
+  using Preconditioner<Space, T>::apply;
+  void apply(const T* r, T* z) override {
+    space_.for_each(
+        rows_, KRILU_FN(Index i) { z[i] = r[i]; });
+  }
+  void product(const sparse::Operator<Space, T>& A, const T* r, T*, T* Az) override { A.apply(r, Az); }
+  /// None for the scaled system either: R C would be no better than I.
+  std::unique_ptr<Preconditioner<Space, float>> rounded(
+      const sparse::Rounding&, const std::shared_ptr<const sparse::RoundedMatrix>&) const override {
+    return std::make_unique<None<Space, float>>(space_, rows_);
+  }
+  std::size_t bytes() const override { return 0; }
+
+ private:
+  Space space_;
+  std::size_t rows_;
+};
 
 template <class Space, class T>
 class Jacobi final : public Preconditioner<Space, T> {
@@ -93,31 +115,6 @@ class Jacobi final : public Preconditioner<Space, T> {
   std::function<Index(Index)> caller_row_;
   exec::Array<T> rd_;
   exec::Array<Index> bad_;
-};
-
-template <class Space, class T>
-class None final : public Preconditioner<Space, T> {
- public:
-  None(const Context<Space>& context, std::shared_ptr<const sparse::PatternOf<Space>> pattern)
-      : None(context.space, std::size_t(pattern->rows())) {}
-  None(Space space, std::size_t rows) : space_(std::move(space)), rows_(rows) {}
-  void factor(const Values<Space, T>&, double) override {}
-  using Preconditioner<Space, T>::apply;
-  void apply(const T* r, T* z) override {
-    space_.for_each(
-        rows_, KRILU_FN(Index i) { z[i] = r[i]; });
-  }
-  void product(const sparse::Operator<Space, T>& A, const T* r, T*, T* Az) override { A.apply(r, Az); }
-  /// None for the scaled system either: R C would be no better than I.
-  std::unique_ptr<Preconditioner<Space, float>> rounded(
-      const sparse::Rounding&, const std::shared_ptr<const sparse::RoundedMatrix>&) const override {
-    return std::make_unique<None<Space, float>>(space_, rows_);
-  }
-  std::size_t bytes() const override { return 0; }
-
- private:
-  Space space_;
-  std::size_t rows_;
 };
 
 }  // namespace krilu::precond

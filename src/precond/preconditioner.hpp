@@ -62,9 +62,10 @@ class Preconditioner {
     bool all = false;
   };
   virtual Fold folds() const { return {}; }
-  /// The factored preconditioner scaled and rounded once, for work in single precision: of R M C, M this one. It keeps
-  /// what it shares with this one alive, and lives on when this one factors anew. `a` is the matrix that was factored,
-  /// rounded in the same way, where there is one: what is the same is not stored twice. Null where T is not double.
+  /// The factored preconditioner scaled and rounded once, for work in single precision: of R M C, M this one; where the
+  /// rounding is `folded`, C is what folds() says. It keeps what it shares with this one alive, and lives on when this
+  /// one factors anew. `a` is the matrix that was factored, rounded in the same way, where there is one: what is the
+  /// same is not stored twice. Null where T is not double.
   virtual std::unique_ptr<Preconditioner<Space, float>> rounded(
       const sparse::Rounding&, [[maybe_unused]] const std::shared_ptr<const sparse::RoundedMatrix>& a) const {
     return nullptr;

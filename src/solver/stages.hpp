@@ -239,13 +239,14 @@ void Stages<Space, System>::factor(const CsrView& a, const System& system, preco
   prepare(reached_);
 }
 
-/// What M asks for goes into the matrix as it is rounded, which costs nothing. Inner solves with a diagonal M are of
-/// A M^-1 then, without a preconditioner: for GMRES, which asks for no M^-1 r by itself, while BiCGStab gains nothing.
-/// CG wants symmetry. Not where A is scaled, as in fp16, to whose range it has to be brought.
+/// What M asks for goes into the matrix as it is rounded, which costs inner solves nothing. Those with a diagonal M are
+/// of A M^-1 then, without a preconditioner: for GMRES, which asks for no M^-1 r by itself, while BiCGStab gains
+/// nothing. CG wants symmetry, and FGMRES has its matrix in double. Not where A is scaled, as in fp16, to whose range
+/// it has to be brought.
 template <class Space, class System>
 void Stages<Space, System>::fold(const precond::Preconditioner<Space, double>& M) {
   const auto [scale, all] = M.folds();
-  const bool gains = all ? is_gmres() : plan_.method != "cg";
+  const bool gains = is_gmres() || (plan_.method == "bicgstab" && !all);
   folded_ = scale && gains && !scaled_ && plan_.precision.storage != Format::fp16;
   if (!folded_) return;
   column_ = ex_.template allocate<double>(std::size_t(rows_));

@@ -107,7 +107,7 @@ KRILU_INLINE double coefficient_of(Index k) { return double(k % 9 - 4); }
 /// Sums that are integers, and so exact whatever their order: of each column with both vectors, then how often finish()
 /// ran; of the rows of x + V a and of y (V b); last of what the second kernel added up.
 template <class B, class T>
-std::vector<double> of_columns(const Cuda& ex, std::size_t n, Index most, Index used) {
+std::vector<double> of_columns(const Cuda& ex, std::size_t n, Index most, Index used, Index extra = 0) {
   const std::size_t stride = Columns<B>::stride_of(n);
   const auto v = ex.allocate<B>(stride * std::size_t(most));
   const auto x = ex.allocate<T>(n), y = ex.allocate<T>(n), a = ex.allocate<T>(std::size_t(most));
@@ -129,7 +129,7 @@ std::vector<double> of_columns(const Cuda& ex, std::size_t n, Index most, Index 
       });
   ex.once(KRILU_FN() { count() = used; });
   ex.dot_columns(
-      n, V, most, count, 0, std::array{xs, ys},
+      n, V, most, count, extra, std::array{xs, ys},
       KRILU_FN(Index k, Sums<T, 2> d) {
         to[2 * k] = double(d[0]);
         to[2 * k + 1] = double(d[1]);
@@ -298,8 +298,10 @@ TEST(CudaSpace, ANegativeCountOfColumnsChangesNothing) {
     std::vector<double> untouched(2 * 31 + 2, no_sum);
     for (std::size_t i = 0; i < n; ++i) untouched.push_back(first_of(i));
     for (std::size_t i = 0; i < n; ++i) untouched.push_back(second_of(i));
-    EXPECT_EQ((of_columns<double, double>(ex, n, 31, -1)), untouched);
-    EXPECT_EQ((of_columns<Bfloat16, float>(ex, n, 31, -1)), untouched);
+    for (Index extra : {0, 1}) {
+      EXPECT_EQ((of_columns<double, double>(ex, n, 31, -1, extra)), untouched);
+      EXPECT_EQ((of_columns<Bfloat16, float>(ex, n, 31, -1, extra)), untouched);
+    }
   }
 }
 

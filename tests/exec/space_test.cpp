@@ -176,7 +176,7 @@ struct ColumnsOf {
 /// The dot products of x and y with each column, 99 where there are none; then how often finish() ran, and whether all
 /// were there by then.
 template <class Space>
-std::vector<double> dots(int threads, const ColumnsOf& c) {
+std::vector<double> dots(int threads, const ColumnsOf& c, Index extra = 0) {
   const auto space = make_space<Space>(threads);
   const auto v = to_device(space, c.v), x = to_device(space, c.x), y = to_device(space, c.y);
   const auto out = to_device(space, std::vector<double>(2 * std::size_t(c.most), 99.0));
@@ -187,7 +187,7 @@ std::vector<double> dots(int threads, const ColumnsOf& c) {
   const Index used = c.used;
   space.once(KRILU_FN() { count() = used; });  // known to the space only
   space.dot_columns(
-      c.n, exec::Columns<double>{v.data(), c.stride}, c.most, count, 0, std::array{x.view(), y.view()},
+      c.n, exec::Columns<double>{v.data(), c.stride}, c.most, count, extra, std::array{x.view(), y.view()},
       KRILU_FN(Index k, Sums<double, 2> d) {
         to[2 * k] = d[0];
         to[2 * k + 1] = d[1];
@@ -300,7 +300,7 @@ TYPED_TEST(SpaceTest, ANegativeCountOfColumnsChangesNothing) {
     const ColumnsOf c(n, 3, -1);
     std::vector<double> untouched(2 * std::size_t(c.most), 99.0);
     untouched.insert(untouched.end(), {0.0, 0.0});
-    EXPECT_EQ(dots<TypeParam>(2, c), untouched) << "neither close() nor finish() ran";
+    for (Index extra : {0, 1}) EXPECT_EQ(dots<TypeParam>(2, c, extra), untouched) << "neither close() nor finish() ran";
     std::vector<double> as_before = c.x;
     as_before.insert(as_before.end(), c.y.begin(), c.y.end());
     as_before.push_back(-1);

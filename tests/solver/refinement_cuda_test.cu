@@ -56,6 +56,27 @@ TEST_P(GpuMixedSmall, SolvesAsTheHostDoesWithEveryPreconditioner) {
 }
 INSTANTIATE_TEST_SUITE_P(Precisions, GpuMixedSmall, ::testing::Values("fp32", "fp32/fp16", "fp32/bf16"));
 
+/// There elimination changes entries, which a GPU keeps in another form than the host.
+TEST(GpuMixed, Ilu0OfGraphsWithTrianglesIsRoundedAsTheHostsIs) {
+  KRILU_REQUIRE_GPU();
+  const CsrMatrix a = generate("gen:convdiff3d27:12x11x10");
+  const std::vector<double> b = random_values(std::size_t(a.rows), 812);
+  for (const char* solver : {"gmres", "bicgstab"})
+    for (const char* precision : {"fp32", "fp32/fp16", "fp32/bf16"}) {
+      SCOPED_TRACE(std::string(solver) + " " + precision);
+      Options o;
+      o.solver = solver;
+      o.precond = "ilu0";
+      o.precision = precision;
+      o.ordering = "natural";
+      o.rtol = 1e-10;
+      const Mixed gpu = mixed(a, b, o, "cuda"), host = mixed(a, b, o, "host");
+      ASSERT_EQ(gpu.r.status, Status::converged);
+      EXPECT_EQ(gpu.r.precision, precision) << "none is raised";
+      EXPECT_NEAR(gpu.r.iterations, host.r.iterations, std::max(4.0, 0.2 * host.r.iterations));
+    }
+}
+
 TEST(GpuMixed, StrategiesOfNaturalOrderWorkInSinglePrecision) {
   KRILU_REQUIRE_GPU();
   const CsrMatrix a = generate("gen:convdiff3d:24x23x22");
