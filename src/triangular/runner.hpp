@@ -101,36 +101,43 @@ class SliceRunner {
     }
   }
 
-  // Each thread has copies of both functions: through references compilers cannot tell that what these write leaves
-  // what they captured alone, and fetch all of it again for every slice.
+  // Slices begin .. end-1 in either direction, apart from the strategies, so that a sweep is compiled once for all of
+  // them. With a copy of the function: through a reference compilers cannot tell that what it writes leaves what it
+  // captured alone, and fetch all of that again for every slice.
+  template <class F>
+  [[gnu::noinline]] static void up(const F& its_f, Index begin, Index end) {
+    const F f = its_f;
+    for (Index s = begin; s < end; ++s) f(s);
+  }
+  template <class F>
+  [[gnu::noinline]] static void down(const F& its_f, Index begin, Index end) {
+    const F f = its_f;
+    for (Index s = end; s-- > begin;) f(s);
+  }
+  static void up(Nothing, Index, Index) {}
+  static void down(Nothing, Index, Index) {}
 
   template <class Forward, class Backward>
-  void run_serial(const Forward& its_forward, const Backward& its_backward) const {
-    const Forward forward = its_forward;
-    const Backward backward = its_backward;
-    for (Index s = 0; s < slices_; ++s) forward(s);
-    for (Index s = slices_; s-- > 0;) backward(s);
+  void run_serial(const Forward& forward, const Backward& backward) const {
+    up(forward, 0, slices_);
+    down(backward, 0, slices_);
   }
 
   template <class Forward, class Backward>
-  void run_parts(const Forward& its_forward, const Backward& its_backward) const {
+  void run_parts(const Forward& forward, const Backward& backward) const {
     std::atomic<std::size_t> next{0};  // parts differ in what they cost
     host_.parallel([&](int, int) {
-      const Forward forward = its_forward;
-      const Backward backward = its_backward;
       for (std::size_t p = next++; p + 1 < part_slices_.size(); p = next++) {
-        for (Index s = part_slices_[p]; s < part_slices_[p + 1]; ++s) forward(s);
-        for (Index s = part_slices_[p + 1]; s-- > part_slices_[p];) backward(s);
+        up(forward, part_slices_[p], part_slices_[p + 1]);
+        down(backward, part_slices_[p], part_slices_[p + 1]);
       }
     });
   }
 
   template <class Forward, class Backward>
-  void run_level_set(const Forward& its_forward, const Backward& its_backward) const {
+  void run_level_set(const Forward& forward, const Backward& backward) const {
     exec::SpinBarrier barrier;
     host_.parallel([&](int me, int team) {
-      const Forward forward = its_forward;
-      const Backward backward = its_backward;
       const auto range = [&](const Step& step) {
         if (!step.shared) return me == 0 ? std::pair{step.begin, step.end} : std::pair{step.begin, step.begin};
         const std::int64_t length = step.end - step.begin;
@@ -139,51 +146,50 @@ class SliceRunner {
       if constexpr (!std::is_same_v<Forward, Nothing>)
         for (const Step& step : steps_) {
           const auto [begin, end] = range(step);
-          for (Index s = begin; s < end; ++s) forward(s);
+          up(forward, begin, end);
           barrier.wait(team);
         }
       if constexpr (!std::is_same_v<Backward, Nothing>)
         for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
           const auto [begin, end] = range(*step);
-          for (Index s = end; s-- > begin;) backward(s);
+          down(backward, begin, end);
           barrier.wait(team);
         }
     });
   }
 
   template <class Forward, class Backward>
-  void run_sync_free(const Forward& its_forward, const Backward& its_backward) const {
+  void run_sync_free(const Forward& forward, const Backward& backward) const {
     const Index groups = (slices_ + group_slices_ - 1) / group_slices_;
     const int planned = host_.threads();
-    exec::Progress up(planned), down(planned);
+    exec::Progress ahead(planned), back(planned);
     exec::SpinBarrier barrier;
     host_.parallel([&](int me, int team) {
       if (team != planned) {  // a smaller team than was planned for: one of it does the work
-        if (me == 0) run_serial(its_forward, its_backward);
+        if (me == 0) run_serial(forward, backward);
         return;
       }
-      const Forward forward = its_forward;
-      const Backward backward = its_backward;
       const auto await = [planned](const exec::Progress& progress, const Needs& needs, Index g) {
         const std::int32_t* const done = needs.data() + std::size_t(g) * std::size_t(planned);
         for (int t = 0; t < planned; ++t)
           if (done[t] > 0) progress.wait(t, done[t]);
       };
+      const auto end_of = [this](Index g) { return std::min(slices_, (g + 1) * group_slices_); };
       if constexpr (!std::is_same_v<Forward, Nothing>) {
         std::int64_t done = 0;
         for (Index g = me; g < groups; g += planned) {
-          await(up, ascending_, g);
-          for (Index s = g * group_slices_; s < std::min(slices_, (g + 1) * group_slices_); ++s) forward(s);
-          up.publish(me, ++done);
+          await(ahead, ascending_, g);
+          up(forward, g * group_slices_, end_of(g));
+          ahead.publish(me, ++done);
         }
         barrier.wait(team);
       }
       if constexpr (!std::is_same_v<Backward, Nothing>) {
         std::int64_t done = 0;
         for (Index g = me < groups ? (groups - 1 - me) / planned * planned + me : -1; g >= 0; g -= planned) {
-          await(down, descending_, g);
-          for (Index s = std::min(slices_, (g + 1) * group_slices_); s-- > g * group_slices_;) backward(s);
-          down.publish(me, ++done);
+          await(back, descending_, g);
+          down(backward, g * group_slices_, end_of(g));
+          back.publish(me, ++done);
         }
       }
     });

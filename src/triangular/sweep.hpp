@@ -57,27 +57,38 @@ template <int H, Diagonal form, Way way, class T, class S, class Then>
         then(row, rows, sum);
       });
 }
+
+/// x over the slices of a triangle, by their numbers: what a runner runs. A type of its own, so that the forms that
+/// have a sweep in common have its code in common.
 template <int H, Diagonal form, Way way, class T, class S>
-[[gnu::always_inline]] inline void solve_slice(const sparse::PatternView& p, const sparse::PartPattern& part,
-                                               const S* value, Index slice, const T* d, const T* b, T* x) {
-  solve_slice<H, form, way>(p, part, value, slice, d, b, x, [](Index, Index, const auto&) {});
-}
+struct Sweep {
+  sparse::SplitView<T, S> a;
+  const T *d, *b;
+  T* x;
+
+  [[gnu::always_inline]] void operator()(Index slice) const {
+    (*this)(slice, [](Index, Index, const auto&) {});
+  }
+  template <class Then>
+  [[gnu::always_inline]] void operator()(Index slice, const Then& then) const {
+    if constexpr (way == Way::ascending)
+      solve_slice<H, form, way>(a.pattern, a.pattern.lower, a.lower, slice, d, b, x, then);
+    else
+      solve_slice<H, form, way>(a.pattern, a.pattern.upper, a.upper, slice, d, b, x, then);
+  }
+};
 
 /// L x = b (lower) or U x = b (upper) for one of the first two forms.
 template <Diagonal form, class T, class S>
 void solve_lower(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, const T* b, T* x) {
   sparse::with_height(a.pattern.height, [&](auto h) {
-    runner.ascending([=](Index s) __attribute__((always_inline)) {
-      solve_slice<decltype(h)::value, form, Way::ascending>(a.pattern, a.pattern.lower, a.lower, s, d, b, x);
-    });
+    runner.ascending(Sweep<decltype(h)::value, form, Way::ascending, T, S>{a, d, b, x});
   });
 }
 template <Diagonal form, class T, class S>
 void solve_upper(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, const T* b, T* x) {
   sparse::with_height(a.pattern.height, [&](auto h) {
-    runner.descending([=](Index s) __attribute__((always_inline)) {
-      solve_slice<decltype(h)::value, form, Way::descending>(a.pattern, a.pattern.upper, a.upper, s, d, b, x);
-    });
+    runner.descending(Sweep<decltype(h)::value, form, Way::descending, T, S>{a, d, b, x});
   });
 }
 
@@ -86,13 +97,8 @@ template <class T, class S>
 void solve_dilu_form(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, const T* r, T* z) {
   sparse::with_height(a.pattern.height, [&](auto h) {
     constexpr int H = decltype(h)::value;
-    runner.both(
-        [=](Index s) __attribute__((always_inline)) {
-          solve_slice<H, Diagonal::reciprocal, Way::ascending>(a.pattern, a.pattern.lower, a.lower, s, d, r, z);
-        },
-        [=](Index s) __attribute__((always_inline)) {
-          solve_slice<H, Diagonal::dilu, Way::descending>(a.pattern, a.pattern.upper, a.upper, s, d, r, z);
-        });
+    runner.both(Sweep<H, Diagonal::reciprocal, Way::ascending, T, S>{a, d, r, z},
+                Sweep<H, Diagonal::dilu, Way::descending, T, S>{a, d, r, z});
   });
 }
 
@@ -103,19 +109,16 @@ template <class T, class S>
 void solve_dilu_form(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, const T* r, T* z, T* w) {
   sparse::with_height(a.pattern.height, [&](auto h) {
     constexpr int H = decltype(h)::value;
+    const Sweep<H, Diagonal::dilu, Way::descending, T, S> backward{a, d, r, z};
     runner.both(
-        [=](Index s) __attribute__((always_inline)) {
-          solve_slice<H, Diagonal::reciprocal, Way::ascending>(a.pattern, a.pattern.lower, a.lower, s, d, r, z);
-        },
-        [=](Index s) __attribute__((always_inline)) {
-          solve_slice<H, Diagonal::dilu, Way::descending>(
-              a.pattern, a.pattern.upper, a.upper, s, d, r,
-              z, [&](Index row, Index rows, const auto& sum) __attribute__((always_inline)) {
+        Sweep<H, Diagonal::reciprocal, Way::ascending, T, S>{a, d, r, z}, [=](Index s) __attribute__((always_inline)) {
+          backward(
+              s, [&](Index row, Index rows, const auto& sum) __attribute__((always_inline)) {
                 sum.for_each(
                     rows, [&](Index q, auto v) __attribute__((always_inline)) {
                       using V = decltype(v);
-                      sparse::put(w + row + q,
-                                  v + sparse::numbers_at<V>(a.diagonal + row + q) * sparse::numbers_at<V>(z + row + q));
+                      sparse::put(w + row + q, v + sparse::numbers_at<V>(backward.a.diagonal + row + q) *
+                                                       sparse::numbers_at<V>(z + row + q));
                     });
               });
         });
@@ -127,13 +130,8 @@ template <class T, class S>
 void solve_lu(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, T* x) {
   sparse::with_height(a.pattern.height, [&](auto h) {
     constexpr int H = decltype(h)::value;
-    runner.both(
-        [=](Index s) __attribute__((always_inline)) {
-          solve_slice<H, Diagonal::unit, Way::ascending>(a.pattern, a.pattern.lower, a.lower, s, d, x, x);
-        },
-        [=](Index s) __attribute__((always_inline)) {
-          solve_slice<H, Diagonal::reciprocal, Way::descending>(a.pattern, a.pattern.upper, a.upper, s, d, x, x);
-        });
+    runner.both(Sweep<H, Diagonal::unit, Way::ascending, T, S>{a, d, x, x},
+                Sweep<H, Diagonal::reciprocal, Way::descending, T, S>{a, d, x, x});
   });
 }
 
