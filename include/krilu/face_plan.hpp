@@ -39,7 +39,9 @@ struct FaceLoopOptions {
   /// auto (bisection where the mesh has geometry, else growth), none, bisection, growth, rcm, metis: how cells come to
   /// stand in blocks.
   std::string renumber = "auto";
-  Index block_cells = 0;  // most cells in a block; 0: from the fast memory (second-level cache; shared memory)
+  /// Most cells in a block; 0: from the fast memory (second-level cache; shared memory). Beyond 65536 tiles and
+  /// diagonal take 65536, which 16 bits count.
+  Index block_cells = 0;
   /// Orders beside the main diagonal that blocks work on; the rest is the main core's. -1: those dense enough.
   int orders = -1;
   int threads = 0;  // of the host; 0: all

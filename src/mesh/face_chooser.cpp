@@ -9,6 +9,7 @@
 
 #include "base/names.hpp"
 #include "krilu/error.hpp"
+#include "mesh/dealt_faces.hpp"
 
 namespace krilu::mesh {
 
@@ -44,7 +45,8 @@ PlanData choose_plan(const exec::Host& host, const Mesh& mesh, const FaceLoopOpt
     throw Error(fmt::format("orders are counted from 0 (-1: those dense enough), not {}", options.orders));
   if (options.strategy != "auto") strategy_by_name(options.strategy);  // refuses before any work
   FaceTuning tuned = tuning;
-  if (options.block_cells > 0) tuned.block_cells = options.block_cells;
+  if (options.block_cells > 0)
+    tuned.block_cells = in_tiles ? std::min(options.block_cells, TileFace::most_cells) : options.block_cells;
   const Renumber how = renumbering(options, mesh);
   const bool serial = options.strategy == "serial";
   const CellBlocks blocks = cell_blocks(host, mesh, tuned.block_cells, serial ? Renumber::none : how);

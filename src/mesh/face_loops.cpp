@@ -10,6 +10,7 @@
 #include "exec/host.hpp"
 #include "exec/threads.hpp"
 #include "krilu/error.hpp"
+#include "mesh/dealt_faces.hpp"
 #include "mesh/face_chooser.hpp"
 
 namespace krilu {
@@ -35,7 +36,7 @@ namespace {
 /// Tiles as large as the second-level cache holds, but enough of them for many threads. Not by how many there are:
 /// results would depend on it.
 mesh::FaceTuning host_tuning(const Mesh& mesh) {
-  constexpr Index least = 4096, most = 65536, enough = 64;  // more cells than 16 bits count would be left over
+  constexpr Index least = 4096, most = mesh::TileFace::most_cells, enough = 64;
   constexpr mesh::TileBytes bytes{.cell = 16, .face = 0};   // state and sum; faces pass through
   mesh::FaceTuning tuning{};
   tuning.block_cells = std::clamp(mesh.cells / enough, least,

@@ -22,7 +22,6 @@ namespace {
 
 constexpr Index lanes = 32;       // of a warp
 constexpr double lattice = 0.75;  // of the steps: lattices have 0.94 to 0.99, triangles 0.43, tetrahedra 0.01 to 0.14
-constexpr Index farthest = std::numeric_limits<std::uint16_t>::max();
 
 constexpr auto itself = [](Index i) { return i; };
 
@@ -104,7 +103,7 @@ class Arrangement {
           const FaceCells& c = cells[k];
           some_turned |= c.owner > c.neighbour;
           if (const Index t = tile_of(c.lower()); c.higher() < first_of(t + 1)) [[likely]]
-            dealt_[p].deal(t, c);
+            dealt_[p].deal(t, TileFace(c, first_of(t)));
           else
             between[p].push_back(c);
         }
@@ -140,7 +139,7 @@ class Arrangement {
     }
   }
 
-  /// By lower cell, then by higher, all of them being owners. What fits no bytes is left out. How many are not.
+  /// By lower cell, then by higher, all of them being owners. What a byte cannot count is left out. How many are not.
   Index place_by_rows(Index t, TileRows& rows, Index at, std::vector<FaceCells>& left_out) {
     constexpr Index most = std::numeric_limits<std::uint8_t>::max();
     const Index begin = at;
@@ -148,7 +147,7 @@ class Arrangement {
       const Index before = at;
       rows.sort(i, i + 1);
       for (const InRow& f : rows.of(i)) {
-        if (at - before == most || f.step() > farthest) {
+        if (at - before == most) {
           left_out.push_back(f.of(first_of(t) + i));
           continue;
         }
@@ -178,7 +177,7 @@ class Arrangement {
 
   /// Strip after strip; a strip's faces, by rows, from each quarter of them in turn: one face after the other of the
   /// same cell would have to wait for its sum to arrive in cache.
-  Index place_by_strips(Index t, TileRows& rows, Index at, std::vector<FaceCells>& left_out, Steps& steps) {
+  Index place_by_strips(Index t, TileRows& rows, Index at, Steps& steps) {
     constexpr Index hands = 4, looked_at = 4;  // of so many cells one
     const Index begin = at, cells = cells_of(t);
     Index* strip_end = plan_.strip_end.data() + FacePlan::first_strip(t, first_of(t));
@@ -186,10 +185,7 @@ class Arrangement {
       const Index end = std::min(cells, first + FacePlan::strip);
       rows.sort(first, end);
       for (Index i = first + 1; i < end; i += looked_at) steps.look_at(rows.of(i), rows.of(i - 1));
-      Index faces = rows.count(first, end);
-      if (cells - 1 > farthest)  // else all fit
-        for (Index i = first; i < end; ++i)
-          for (const InRow& f : rows.of(i)) faces -= i + f.step() > farthest;
+      const Index faces = rows.count(first, end);
       // A quarter begins at each hand; the last one may be short.
       const Index quarter = (faces + hands - 1) / hands, whole = quarter > 0 ? (faces - 1) / quarter : 0;
       const Index last = faces - whole * quarter;
@@ -199,10 +195,6 @@ class Arrangement {
       for (Index i = first; i < end; ++i)
         for (const InRow& f : rows.of(i)) {
           const Index other = i + f.step();
-          if (other > farthest) {
-            left_out.push_back(f.of(first_of(t) + i));
-            continue;
-          }
           const Index to = in_turn * whole + std::min(in_turn, last) + hand;
           // Who is the owner, no processor foresees.
           const std::uint32_t both = std::rotl(std::uint32_t(other) << 16 | std::uint32_t(i), 16 * f.turned());
@@ -283,9 +275,9 @@ class Arrangement {
       Steps own;
       for (Index t; (t = next.fetch_add(1)) < tiles_;) {
         const auto k = std::size_t(t);
-        rows.fill(dealt_, t, first_of(t), cells_of(t));
+        rows.fill(dealt_, t, cells_of(t));
         plan_.tile_face[k + 1] = tuning_.parcels ? place_by_lanes(t, rows, begin[k], left_out[k])
-                                 : turned_       ? place_by_strips(t, rows, begin[k], left_out[k], own)
+                                 : turned_       ? place_by_strips(t, rows, begin[k], own)
                                                  : place_by_rows(t, rows, begin[k], left_out[k]);
       }
       const std::lock_guard<std::mutex> lock(alone);

@@ -20,7 +20,7 @@ namespace krilu::mesh {
 /// cell being the neighbour. Rows are sorted by this.
 struct InRow {
   InRow() = default;
-  explicit InRow(const FaceCells& f)
+  explicit InRow(const TileFace& f)
       : word(std::uint64_t(std::abs(f.owner - f.neighbour)) << 32 | std::uint64_t(f.face) << 1 |
              std::uint32_t(f.neighbour - f.owner) >> 31) {}
   Index step() const { return Index(word >> 32); }
@@ -37,18 +37,18 @@ struct InRow {
 /// Work space of one thread.
 class TileRows {
  public:
-  /// A tile's faces, of all that were dealt; its cells are first .. first + cells - 1. Rows are not sorted yet.
-  void fill(std::span<const DealtFaces> all, Index tile, Index first, Index cells) {
+  /// A tile's faces, of all that were dealt; it has so many cells. Rows are not sorted yet.
+  void fill(std::span<const DealtFaces> all, Index tile, Index cells) {
     end_.assign(std::size_t(cells) + 1, 0);
     const auto for_faces = [&](auto f) {
       for (const DealtFaces& dealt : all) dealt.for_each(tile, f);
     };
     Index* const end = end_.data();
-    for_faces([=](const FaceCells& f) { ++end[f.lower() - first + 1]; });
+    for_faces([=](const TileFace& f) { ++end[f.lower() + 1]; });
     std::partial_sum(end_.begin(), end_.end(), end_.begin());
     face_.resize(std::size_t(end_.back()));
     InRow* const face = face_.data();
-    for_faces([=](const FaceCells& f) { face[end[f.lower() - first]++] = InRow(f); });
+    for_faces([=](const TileFace& f) { face[end[f.lower()]++] = InRow(f); });
   }
   /// The row of the tile's cell i.
   std::span<InRow> of(Index i) { return {face_.data() + begin_of(i), face_.data() + end_[std::size_t(i)]}; }

@@ -17,12 +17,12 @@ TEST(DealtFaces, ComeBackTileByTileInTheirSequence) {
   std::mt19937 random(1);
   for (Index f = 0; f < faces; ++f) {
     const Index tile = Index(random() % (tiles - 1));
-    dealt.deal(tile, {f, 2 * f, 3 * f});
+    dealt.deal(tile, TileFace({f, 2 * f, 3 * f}, 0));
     want[std::size_t(tile)].push_back(f);
   }
   for (Index t = 0; t < tiles; ++t) {
     std::vector<Index> got;
-    dealt.for_each(t, [&](const FaceCells& f) {
+    dealt.for_each(t, [&](const TileFace& f) {
       got.push_back(f.face);
       EXPECT_EQ(f.owner, 2 * f.face);
       EXPECT_EQ(f.neighbour, 3 * f.face);
@@ -45,10 +45,10 @@ TEST(TileRows, AreSortedWhateverTheirLength) {
         FaceCells f{face, first + c, first + c + 1 + Index(random() % 9)};
         if (random() % 2) std::swap(f.owner, f.neighbour);
         want[std::size_t(c)].push_back(f);
-        dealt[random() % 2].deal(0, f);
+        dealt[random() % 2].deal(0, TileFace(f, first));
       }
     TileRows rows;
-    rows.fill(dealt, 0, first, cells);
+    rows.fill(dealt, 0, cells);
     rows.sort(0, cells);
     EXPECT_EQ(rows.count(0, cells), face);
     for (Index c = 0; c < cells; ++c) {
