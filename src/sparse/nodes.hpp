@@ -14,16 +14,20 @@
 namespace krilu::sparse {
 
 /// A node's steps in one triangle.
-template <int K, bool upper, class S>
+template <int K, Triangle triangle, class S>
 struct Node {
   static_assert(2 <= K && K <= most_node_rows);
+  static constexpr bool upper = triangle == Triangle::upper;
   const S* value;       // of the first step that is another node's
   const S* own;         // of the first of its own in the sequence of elimination
   const Index* column;  // of steps that are other nodes'
   const Index* behind;  // the last of these
   Index row;            // the node's first
 
-  [[gnu::always_inline]] Node(const PartPattern& part, const S* values, Index slice, Index first_row) : row(first_row) {
+  template <class T>
+  [[gnu::always_inline]] Node(const SplitView<T, S>& a, Index slice, Index first_row) : row(first_row) {
+    const PartPattern& part = a.template part<triangle>();
+    const S* const values = a.template values<triangle>();
     const S *const begin = values + part.offset[slice], *const end = values + part.offset[slice + 1];
     value = upper ? begin + (K - 1) * K : begin;
     own = upper ? begin + (K - 2) * K : end - (K - 1) * K;

@@ -65,9 +65,11 @@ template <int H, class F>
 }
 
 /// Adds all entries of one slice and triangle: sum[q] += value * x[column], lane by lane. row: the slice's first.
-template <int H, Way way = Way::ascending, int K, class T, class S>
-[[gnu::always_inline]] inline void accumulate(const PartPattern& part, const S* value, Index slice, Index row,
-                                              const T* x, RowSums<K, T>& sum) {
+template <int H, Triangle triangle, Way way = Way::ascending, int K, class T, class S>
+[[gnu::always_inline]] inline void accumulate(const SplitView<T, S>& a, Index slice, Index row, const T* x,
+                                              RowSums<K, T>& sum) {
+  const PartPattern& part = a.template part<triangle>();
+  const S* const value = a.template values<triangle>();
   const bool narrow = !std::is_same_v<S, double> && part.narrow;
   if constexpr (K == 1) {
     if (narrow)
@@ -75,8 +77,7 @@ template <int H, Way way = Way::ascending, int K, class T, class S>
     else
       accumulate_row<way>(part, value, slice, part.column, x, sum);
   } else if constexpr (H == 0) {
-    part.at_end ? sum.add(Node<K, true, S>(part, value, slice, row).template all<way>(x))
-                : sum.add(Node<K, false, S>(part, value, slice, row).template all<way>(x));
+    sum.add(Node<K, triangle, S>(a, slice, row).template all<way>(x));
   } else {
     if (narrow)
       accumulate_rows<H, way>(part, value, slice, part.narrow, part.base[slice], x, sum);

@@ -83,6 +83,7 @@ struct PatternView {
     return part.offset[slice] + (part.at_end ? lane * stride(slice) : 0) + lane;
   }
 };
+enum class Triangle { lower, upper };
 /// T: what is computed in, and the diagonal's type; S: what the triangles are stored in.
 template <class T, class S = T>
 struct SplitView {
@@ -90,6 +91,15 @@ struct SplitView {
   const S* lower = nullptr;
   const T* diagonal = nullptr;
   const S* upper = nullptr;
+
+  template <Triangle triangle>
+  const PartPattern& part() const {
+    return triangle == Triangle::upper ? pattern.upper : pattern.lower;
+  }
+  template <Triangle triangle>
+  const S* values() const {
+    return triangle == Triangle::upper ? upper : lower;
+  }
 };
 
 /// The row order that a pattern is built in. `rows[k]` is the caller's row at place k; `group` cuts the places into

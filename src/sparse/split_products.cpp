@@ -48,13 +48,13 @@ void for_products(const exec::Host& host, const SplitView<T, S>& a, const T* x, 
           with_rows<H>(
               rows, [&](auto k) __attribute__((always_inline)) {
                 RowSums<decltype(k)::value, T> sum;
-                accumulate<H>(p.upper, a.upper, s, row, x, sum);
+                accumulate<H, Triangle::upper>(a, s, row, x, sum);
                 sum.update(
                     rows, [&](Index q, auto v) __attribute__((always_inline)) {
                       using V = decltype(v);
                       return v + numbers_at<V>(a.diagonal + row + q) * numbers_at<V>(x + row + q);
                     });
-                accumulate<H>(p.lower, a.lower, s, row, x, sum);
+                accumulate<H, Triangle::lower>(a, s, row, x, sum);
                 sum.for_each(
                     rows, [&](Index q, auto v) __attribute__((always_inline)) { finish(row + q, v); });
               });
@@ -85,7 +85,7 @@ void add_lower(const exec::Host& host, const SplitView<T, S>& a, const T* x, T* 
                 sum.update(
                     rows, [&](Index q, auto v)
                               __attribute__((always_inline)) { return numbers_at<decltype(v)>(y + row + q); });
-                accumulate<H>(p.lower, a.lower, s, row, x, sum);
+                accumulate<H, Triangle::lower>(a, s, row, x, sum);
                 sum.for_each(
                     rows, [&](Index q, auto v) __attribute__((always_inline)) { put(y + row + q, v); });
               });

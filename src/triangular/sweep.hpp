@@ -11,6 +11,7 @@
 
 namespace krilu::triangular {
 
+using sparse::Triangle;
 using sparse::Way;
 
 /// x of row i, or of as many rows as `sum` has numbers; `sum`: their products with what is known of x. b is not read by
@@ -24,10 +25,10 @@ template <Diagonal form, class V, class T>
 }
 
 /// x over a node, whose rows wait for one another; their products with x.
-template <Diagonal form, int K, bool upper, class T, class S>
-[[gnu::always_inline]] inline sparse::RowSums<K, T> solve_node(const sparse::Node<K, upper, S>& node, const T* d,
+template <Diagonal form, Way way, int K, Triangle triangle, class T, class S>
+[[gnu::always_inline]] inline sparse::RowSums<K, T> solve_node(const sparse::Node<K, triangle, S>& node, const T* d,
                                                                const T* b, T* x) {
-  sparse::RowSums<K, T> sum = node.template others < upper ? Way::descending : Way::ascending > (x);
+  sparse::RowSums<K, T> sum = node.template others<way>(x);
   for (int t = 0; t < K; ++t) {
     const Index i = node.row + node.lane(t);
     solve_rows<form>(i, sum[node.lane(t)], d, b, x);
@@ -36,32 +37,11 @@ template <Diagonal form, int K, bool upper, class T, class S>
   return sum;
 }
 
-/// x over one slice of a triangle; then `then` is told the slice's first row, its rows, and their products with x.
-template <int H, Diagonal form, Way way, class T, class S, class Then>
-[[gnu::always_inline]] inline void solve_slice(const sparse::PatternView& p, const sparse::PartPattern& part,
-                                               const S* value, Index slice, const T* d, const T* b, T* x,
-                                               const Then& then) {
-  const Index row = p.slice_row[slice], rows = p.slice_row[slice + 1] - row;
-  sparse::with_rows<H>(
-      rows, [&](auto k) __attribute__((always_inline)) {
-        constexpr int K = decltype(k)::value;
-        sparse::RowSums<K, T> sum;
-        if constexpr (H == 0 && K > 1) {
-          sum = part.at_end ? solve_node<form>(sparse::Node<K, true, S>(part, value, slice, row), d, b, x)
-                            : solve_node<form>(sparse::Node<K, false, S>(part, value, slice, row), d, b, x);
-        } else {
-          sparse::accumulate<H, way>(part, value, slice, row, x, sum);
-          sum.for_each(
-              rows, [&](Index q, auto s) __attribute__((always_inline)) { solve_rows<form>(row + q, s, d, b, x); });
-        }
-        then(row, rows, sum);
-      });
-}
-
-/// x over the slices of a triangle, by their numbers: what a runner runs. A type of its own, so that the forms that
-/// have a sweep in common have its code in common.
-template <int H, Diagonal form, Way way, class T, class S>
+/// x over the slices of a triangle, by their numbers, the lower one ascending and the upper one descending: what a
+/// runner runs. A type of its own, so that the forms that have a sweep in common have its code in common.
+template <int H, Diagonal form, Triangle triangle, class T, class S>
 struct Sweep {
+  static constexpr Way way = triangle == Triangle::lower ? Way::ascending : Way::descending;
   sparse::SplitView<T, S> a;
   const T *d, *b;
   T* x;
@@ -69,12 +49,23 @@ struct Sweep {
   [[gnu::always_inline]] void operator()(Index slice) const {
     (*this)(slice, [](Index, Index, const auto&) {});
   }
+  /// `then` is told the slice's first row, its rows, and their products with x.
   template <class Then>
   [[gnu::always_inline]] void operator()(Index slice, const Then& then) const {
-    if constexpr (way == Way::ascending)
-      solve_slice<H, form, way>(a.pattern, a.pattern.lower, a.lower, slice, d, b, x, then);
-    else
-      solve_slice<H, form, way>(a.pattern, a.pattern.upper, a.upper, slice, d, b, x, then);
+    const Index row = a.pattern.slice_row[slice], rows = a.pattern.slice_row[slice + 1] - row;
+    sparse::with_rows<H>(
+        rows, [&](auto k) __attribute__((always_inline)) {
+          constexpr int K = decltype(k)::value;
+          sparse::RowSums<K, T> sum;
+          if constexpr (H == 0 && K > 1) {
+            sum = solve_node<form, way>(sparse::Node<K, triangle, S>(a, slice, row), d, b, x);
+          } else {
+            sparse::accumulate<H, triangle, way>(a, slice, row, x, sum);
+            sum.for_each(
+                rows, [&](Index q, auto s) __attribute__((always_inline)) { solve_rows<form>(row + q, s, d, b, x); });
+          }
+          then(row, rows, sum);
+        });
   }
 };
 
@@ -82,13 +73,13 @@ struct Sweep {
 template <Diagonal form, class T, class S>
 void solve_lower(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, const T* b, T* x) {
   sparse::with_height(a.pattern.height, [&](auto h) {
-    runner.ascending(Sweep<decltype(h)::value, form, Way::ascending, T, S>{a, d, b, x});
+    runner.ascending(Sweep<decltype(h)::value, form, Triangle::lower, T, S>{a, d, b, x});
   });
 }
 template <Diagonal form, class T, class S>
 void solve_upper(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, const T* b, T* x) {
   sparse::with_height(a.pattern.height, [&](auto h) {
-    runner.descending(Sweep<decltype(h)::value, form, Way::descending, T, S>{a, d, b, x});
+    runner.descending(Sweep<decltype(h)::value, form, Triangle::upper, T, S>{a, d, b, x});
   });
 }
 
@@ -97,8 +88,8 @@ template <class T, class S>
 void solve_dilu_form(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, const T* r, T* z) {
   sparse::with_height(a.pattern.height, [&](auto h) {
     constexpr int H = decltype(h)::value;
-    runner.both(Sweep<H, Diagonal::reciprocal, Way::ascending, T, S>{a, d, r, z},
-                Sweep<H, Diagonal::dilu, Way::descending, T, S>{a, d, r, z});
+    runner.both(Sweep<H, Diagonal::reciprocal, Triangle::lower, T, S>{a, d, r, z},
+                Sweep<H, Diagonal::dilu, Triangle::upper, T, S>{a, d, r, z});
   });
 }
 
@@ -109,9 +100,9 @@ template <class T, class S>
 void solve_dilu_form(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, const T* r, T* z, T* w) {
   sparse::with_height(a.pattern.height, [&](auto h) {
     constexpr int H = decltype(h)::value;
-    const Sweep<H, Diagonal::dilu, Way::descending, T, S> backward{a, d, r, z};
+    const Sweep<H, Diagonal::dilu, Triangle::upper, T, S> backward{a, d, r, z};
     runner.both(
-        Sweep<H, Diagonal::reciprocal, Way::ascending, T, S>{a, d, r, z}, [=](Index s) __attribute__((always_inline)) {
+        Sweep<H, Diagonal::reciprocal, Triangle::lower, T, S>{a, d, r, z}, [=](Index s) __attribute__((always_inline)) {
           backward(
               s, [&](Index row, Index rows, const auto& sum) __attribute__((always_inline)) {
                 sum.for_each(
@@ -130,8 +121,8 @@ template <class T, class S>
 void solve_lu(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, T* x) {
   sparse::with_height(a.pattern.height, [&](auto h) {
     constexpr int H = decltype(h)::value;
-    runner.both(Sweep<H, Diagonal::unit, Way::ascending, T, S>{a, d, x, x},
-                Sweep<H, Diagonal::reciprocal, Way::descending, T, S>{a, d, x, x});
+    runner.both(Sweep<H, Diagonal::unit, Triangle::lower, T, S>{a, d, x, x},
+                Sweep<H, Diagonal::reciprocal, Triangle::upper, T, S>{a, d, x, x});
   });
 }
 
