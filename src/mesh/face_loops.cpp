@@ -37,7 +37,7 @@ namespace {
 /// results would depend on it.
 mesh::FaceTuning host_tuning(const Mesh& mesh) {
   constexpr Index least = 4096, most = mesh::TileFace::most_cells, enough = 64;
-  constexpr mesh::TileBytes bytes{.cell = 16, .face = 0};   // state and sum; faces pass through
+  constexpr mesh::TileBytes bytes{.cell = 16, .face = 0};  // state and sum; faces pass through
   mesh::FaceTuning tuning{};
   tuning.block_cells = std::clamp(mesh.cells / enough, least,
                                   mesh::cells_that_fit(mesh, bytes, exec::second_level_cache(), least, most));
