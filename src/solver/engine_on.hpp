@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "krylov/driver.hpp"
+#include "krylov/make_method.hpp"
 #include "solver/engine.hpp"
 #include "solver/extended.hpp"
 #include "solver/given_preconditioner.hpp"
@@ -61,7 +62,7 @@ class EngineOn final : public EngineIn<Space> {
     if (!precond_) replace_preconditioner(a, plan.precond);
     const Index n = a.rows;
     if (plan.precision.arithmetic == Format::fp64)
-      method_ = make_method<Space, T>(member_, plan.method, n, plan.restart);
+      method_ = krylov::make_method<Space, T>(member_, plan.method, n, plan.restart);
     else
       stages_ =
           std::make_unique<Stages<Space, System>>(ex_, member_, team_.ranks.get(), links_.get(), plan, options_, n);

@@ -11,10 +11,10 @@
 
 #include "krilu/ldu.hpp"
 #include "krylov/driver.hpp"
+#include "krylov/make_method.hpp"
 #include "mesh/ldu_operator.hpp"
 #include "precond/face_dilu.hpp"
 #include "precond/jacobi.hpp"
-#include "solver/stages.hpp"
 
 namespace krilu::solver {
 
@@ -92,7 +92,7 @@ class LduEngineOn final : public LduEngine {
     }
     if (method_name_ == method) return;
     method_.reset();
-    method_ = make_method<Space, T>(ex_, method, A_->cells(), options_.restart);
+    method_ = krylov::make_method<Space, T>(ex_, method, A_->cells(), options_.restart);
     method_name_ = method;
   }
 

@@ -14,9 +14,7 @@
 #include <vector>
 
 #include "base/together.hpp"
-#include "krylov/bicgstab.hpp"
-#include "krylov/cg.hpp"
-#include "krylov/gmres.hpp"
+#include "krylov/make_method.hpp"
 #include "krylov/stage.hpp"
 #include "precond/in_single.hpp"
 #include "precond/jacobi.hpp"
@@ -25,15 +23,6 @@
 #include "sparse/scaling.hpp"
 
 namespace krilu::solver {
-
-/// The method of that name for `rows` rows, its basis, where it has one, stored in B.
-template <class Space, class T, class B = T>
-std::unique_ptr<krylov::Method<Space, T>> make_method(const Space& space, const std::string& name, Index rows,
-                                                      int restart) {
-  if (name == "cg") return std::make_unique<krylov::Cg<Space, T>>(space, rows);
-  if (name == "bicgstab") return std::make_unique<krylov::Bicgstab<Space, T>>(space, rows);
-  return std::make_unique<krylov::Gmres<Space, T, B>>(space, rows, restart, name == "fgmres");
-}
 
 template <class Space, class System>
 class Stages {
@@ -289,9 +278,7 @@ void Stages<Space, System>::prepare(std::size_t number) {
     product_ = matrices_[level.matrix].product.get();
     if (!low_ || (is_gmres() && low_basis_ != level.basis)) {
       low_.reset();
-      low_ = with_format(level.basis, [&](auto b) {
-        return make_method<Space, float, decltype(b)>(member_, plan_.method, rows_, basis_vectors());
-      });
+      low_ = krylov::make_method<Space, float>(member_, plan_.method, rows_, basis_vectors(), level.basis);
       low_basis_ = level.basis;
     }
   } else {
@@ -314,7 +301,7 @@ template <class Space, class System>
 krylov::Method<Space, double>& Stages<Space, System>::method_in_double(bool flexible) {
   if (!high_ || flexible_ != flexible) {
     high_.reset();
-    high_ = make_method<Space, double>(member_, flexible ? "fgmres" : plan_.method, rows_, basis_vectors());
+    high_ = krylov::make_method<Space, double>(member_, flexible ? "fgmres" : plan_.method, rows_, basis_vectors());
     flexible_ = flexible;
   }
   return *high_;

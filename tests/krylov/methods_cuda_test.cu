@@ -10,10 +10,8 @@
 
 #include "krilu/io.hpp"
 #include "krilu/solver.hpp"
-#include "krylov/bicgstab.hpp"
-#include "krylov/cg.hpp"
 #include "krylov/driver.hpp"
-#include "krylov/gmres.hpp"
+#include "krylov/make_method.hpp"
 #include "precond/factors.cuh"
 #include "precond/jacobi.hpp"
 #include "support/sliced_matrix.cuh"
@@ -28,12 +26,6 @@ struct Solved {
   std::vector<double> x;
   long synchronisations = 0;
 };
-
-std::unique_ptr<krylov::Method<Cuda, double>> method_of(const std::string& name, const Cuda& ex, Index n, int restart) {
-  if (name == "cg") return std::make_unique<krylov::Cg<Cuda, double>>(ex, n);
-  if (name == "bicgstab") return std::make_unique<krylov::Bicgstab<Cuda, double>>(ex, n);
-  return std::make_unique<krylov::Gmres<Cuda, double>>(ex, n, restart, name == "fgmres");
-}
 
 /// Rows stay in the caller's order here: what is tested is the methods.
 Solved solve_on_gpu(const CsrMatrix& a, const std::vector<double>& b, const std::string& method, bool jacobi,
@@ -58,7 +50,7 @@ Solved solve_on_gpu(const CsrMatrix& a, const std::vector<double>& b, const std:
   ex.copy_in(bd, b.data(), n);
   ex.copy_in(xd, s.x.data(), n);
   krylov::Driver<Cuda, double> driver(ex, a.rows);
-  const auto K = method_of(method, ex, a.rows, restart);
+  const auto K = krylov::make_method<Cuda, double>(ex, method, a.rows, restart);
   Monitor monitor;
   const long before = ex.synchronisations();
   s.outcome = driver.run(*K, A, *M, bd, xd, {rtol, 0, Norm::true2, 5000}, monitor);

@@ -11,10 +11,8 @@
 #include <vector>
 
 #include "krilu/io.hpp"
-#include "krylov/bicgstab.hpp"
-#include "krylov/cg.hpp"
 #include "krylov/driver.hpp"
-#include "krylov/gmres.hpp"
+#include "krylov/make_method.hpp"
 #include "precond/registry.hpp"
 #include "schedule/ordering.hpp"
 #include "schedule/row_order.hpp"
@@ -53,10 +51,7 @@ struct Assembled {
     return m;
   }
   std::unique_ptr<krylov::Method<Space, double>> method(const std::string& name, int restart) const {
-    const Index n = pattern->rows();
-    if (name == "cg") return std::make_unique<krylov::Cg<Space, double>>(ex, n);
-    if (name == "bicgstab") return std::make_unique<krylov::Bicgstab<Space, double>>(ex, n);
-    return std::make_unique<krylov::Gmres<Space, double>>(ex, n, restart, name == "fgmres");
+    return krylov::make_method<Space, double>(ex, name, pattern->rows(), restart);
   }
 };
 
@@ -305,14 +300,14 @@ TYPED_TEST(Methods, FgmresBearsAPreconditionerThatChanges) {
   const auto estimate_and_truth = [&](bool flexible) {
     const Assembled<TypeParam> s(a, 1);
     Fickle<TypeParam> M(s.ex, 50);
-    krylov::Gmres<TypeParam, double> method(s.ex, 50, 30, flexible);
+    const auto method = s.method(flexible ? "fgmres" : "gmres", 30);
     krylov::Driver<TypeParam, double> driver(s.ex, 50);
     std::vector<double> ordered(50);
     for (std::size_t i = 0; i < 50; ++i) ordered[i] = b[std::size_t(s.order.rows[i])];
     const auto there_b = test::to_device(s.ex, ordered), x = test::to_device(s.ex, std::vector<double>(50, 0.0));
     const sparse::SplitOperator<TypeParam, double> A(s.ex, s.matrix);
     Monitor monitor;
-    const Outcome out = driver.run(method, A, M, there_b, x, until(1e-14, 9), monitor);
+    const Outcome out = driver.run(*method, A, M, there_b, x, until(1e-14, 9), monitor);
     return std::pair{monitor.relative_residual(), out.residual / out.rhs};
   };
   const auto [flexible_estimate, flexible_truth] = estimate_and_truth(true);

@@ -18,7 +18,7 @@
 
 #include "krilu/io.hpp"
 #include "krylov/driver.hpp"
-#include "krylov/gmres.hpp"
+#include "krylov/make_method.hpp"
 #include "precond/jacobi.hpp"
 #include "support/support.hpp"
 
@@ -132,6 +132,10 @@ struct Go {
 /// Solves for one right-hand side after the other, from zero, with one method and one count of iterations.
 template <class Space, class T, class B>
 class Goes {
+  static constexpr Format basis = std::is_same_v<B, Half>       ? Format::fp16
+                                  : std::is_same_v<B, Bfloat16> ? Format::bf16
+                                                                : Format::fp32;
+
  public:
   Goes(const CsrMatrix& matrix, int restart, bool flexible = false, int threads = 2)
       : space(threads),
@@ -139,7 +143,7 @@ class Goes {
         n(std::size_t(a.rows)),
         A(space, a),
         none(space, n),
-        gmres(space, a.rows, restart, flexible),
+        gmres(krylov::make_method<Space, T>(space, flexible ? "fgmres" : "gmres", a.rows, restart, basis)),
         control_(space.template allocate<krylov::Control<T>>(1)),
         feed_(space.template allocate_shared<Monitor::Feed>(1)),
         history_(space.template allocate_shared<double>(5001)) {
@@ -162,9 +166,9 @@ class Goes {
     space.copy_in(control_, &c, 1);
     const krylov::System<Space, T> system{A, M ? *M : none, there_b.data(), x.data(), r.data(), false};
     if (resumes)
-      gmres.resume(system, control_.scalar());
+      gmres->resume(system, control_.scalar());
     else
-      gmres.iterate(system, control_.scalar());
+      gmres->iterate(system, control_.scalar());
     space.copy_out(&c, control_, 1);
     Go out;
     out.iterations = c.iteration - iteration;
@@ -184,7 +188,7 @@ class Goes {
   Product<Space, T> A;
   precond::None<Space, T> none;
   std::unique_ptr<precond::Preconditioner<Space, T>> M;
-  krylov::Gmres<Space, T, B> gmres;
+  std::unique_ptr<krylov::Method<Space, T>> gmres;
   int iteration = 0;
 
  private:
@@ -491,8 +495,8 @@ struct Pair {
         none(space, n),
         A_low(space, low_matrix),
         M_low(space, low_precond),
-        low(space, a.rows, 30, false),
-        high(space, a.rows, 30, false),
+        low(krylov::make_method<Space, float>(space, "gmres", a.rows, 30)),
+        high(krylov::make_method<Space, double>(space, "gmres", a.rows, 30)),
         driver(space, a.rows) {}
 
   struct Answer {
@@ -503,10 +507,10 @@ struct Pair {
   Answer run(const std::vector<double>& b, const std::vector<double>& x0, const Criterion& criterion,
              bool good = true) {
     const exec::Array<double> R = to_device(space, row), C = to_device(space, column);
-    krylov::Refinement<Space, double, float> first(space, policy, a.rows, low, A_low, M_low,
+    krylov::Refinement<Space, double, float> first(space, policy, a.rows, *low, A_low, M_low,
                                                    row.empty() ? nullptr : R.data(),
                                                    column.empty() ? nullptr : C.data());
-    krylov::Direct<Space, double> second(space, {.name = "high"}, high, A, none);
+    krylov::Direct<Space, double> second(space, {.name = "high"}, *high, A, none);
     std::vector<Stage<Space, double>*> stages{&first};
     if (good) stages.push_back(&second);
     std::size_t at = 0;
@@ -538,8 +542,8 @@ struct Pair {
   precond::None<Space, double> none;
   Product<Space, float> A_low;
   Diagonal<Space, float> M_low;
-  krylov::Gmres<Space, float> low;
-  krylov::Gmres<Space, double> high;
+  std::unique_ptr<krylov::Method<Space, float>> low;
+  std::unique_ptr<krylov::Method<Space, double>> high;
   krylov::Driver<Space, double> driver;
   StagePolicy policy{
       .name = "low", .most_inner = 60, .most_goes = 20, .floor = 1e-4, .least_floor = 1e-5, .refines = true};
