@@ -16,7 +16,9 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "krilu/solver.hpp"
@@ -62,10 +64,11 @@ class Driver {
   /// x: the initial guess on entry; the best iterate that was looked at on return.
   Outcome run(const NextStage& next, const sparse::Operator<Space, T>& A, const exec::Array<T>& b,
               const exec::Array<T>& x, const Criterion& criterion, Monitor& monitor);
-  /// One stage: the method itself.
+  /// One stage: the method itself. kept: as Direct has it, of solves by this driver.
   Outcome run(Method<Space, T>& method, const sparse::Operator<Space, T>& A, precond::Preconditioner<Space, T>& M,
-              const exec::Array<T>& b, const exec::Array<T>& x, const Criterion& criterion, Monitor& monitor) {
-    Direct<Space, T> direct(ex_, {}, method, A, M);
+              const exec::Array<T>& b, const exec::Array<T>& x, const Criterion& criterion, Monitor& monitor,
+              std::shared_ptr<Kept<Space, T>> kept = nullptr) {
+    Direct<Space, T> direct(ex_, {}, method, A, M, std::move(kept));
     Stage<Space, T>* stage = &direct;
     return run([&] { return std::exchange(stage, nullptr); }, A, b, x, criterion, monitor);
   }

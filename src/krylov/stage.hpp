@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -42,31 +43,43 @@ class Stage {
   StagePolicy policy_;
 };
 
+/// What solves with the same method, A, M and vectors, in the same memory and with the same norm, have in common: the
+/// iterations as the space has recorded them, and what they are told.
+template <class Space, class T>
+struct Kept {
+  explicit Kept(const Space& space) : control(space.template allocate<Control<T>>(1)) {}
+  exec::Array<Control<T>> control;
+  typename Space::Recording iterations;
+};
+
 template <class Space, class T>
 class Direct final : public Stage<Space, T> {
  public:
+  /// kept: of solves before this one; null: there were none.
   Direct(Space space, StagePolicy policy, Method<Space, T>& method, const sparse::Operator<Space, T>& A,
-         precond::Preconditioner<Space, T>& M)
+         precond::Preconditioner<Space, T>& M, std::shared_ptr<Kept<Space, T>> kept = nullptr)
       : Stage<Space, T>(std::move(policy)),
         ex_(std::move(space)),
         method_(method),
         A_(A),
         M_(M),
-        control_(ex_.template allocate<Control<T>>(1)) {}
+        kept_(kept ? std::move(kept) : std::make_shared<Kept<Space, T>>(ex_)) {}
 
+  /// The same b, x and r in every go.
   void go(const T* b, T* x, T* r, double, Control<T>& control) override {
-    ex_.copy_in(control_, &control, 1);
-    method_.iterate({A_, M_, b, x, r, control.magnitudes}, control_.scalar());
-    ex_.copy_out(&control, control_, 1);
+    const exec::Array<Control<T>>& there = kept_->control;
+    ex_.copy_in(there, &control, 1);
+    ex_.replay(kept_->iterations, [&] { method_.iterate({A_, M_, b, x, r, control.magnitudes}, there.scalar()); });
+    ex_.copy_out(&control, there, 1);
   }
-  std::size_t bytes() const override { return control_.bytes(); }
+  std::size_t bytes() const override { return kept_->control.bytes(); }
 
  private:
   Space ex_;
   Method<Space, T>& method_;
   const sparse::Operator<Space, T>& A_;
   precond::Preconditioner<Space, T>& M_;
-  exec::Array<Control<T>> control_;
+  std::shared_ptr<Kept<Space, T>> kept_;
 };
 
 /// L: the inner arithmetic. R and C: the scales of rows and columns, in the space's memory; null: all 1.

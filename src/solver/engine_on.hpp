@@ -52,6 +52,7 @@ class EngineOn final : public EngineIn<Space> {
   }
   void analyse(const CsrView& a, const CsrView& graph, const Plan& plan) override {
     enter();
+    kept_.reset();
     stages_.reset();
     precond_.reset();
     system_.analyse(a, graph, plan);
@@ -93,6 +94,7 @@ class EngineOn final : public EngineIn<Space> {
 
   void replace_preconditioner(const CsrView& a, const std::string& name) override {
     enter();
+    kept_.reset();
     precond_.reset();
     precond_ = precond::make<Space, T>(name, system_.context(a, triangular::strategy_by_name(options_.triangular)),
                                        system_.pattern());
@@ -252,9 +254,10 @@ class EngineOn final : public EngineIn<Space> {
     enter();
     system_.permute_in(b_.data(), b);
     ex_.clear(x_);
-    krylov::Outcome out = product
-                              ? run(GivenProduct<Space, System>(ex_, system_, Index(b_.size()), product), true, monitor)
-                              : run(*this->product(), true, monitor);
+    constexpr bool keeps = false;
+    krylov::Outcome out =
+        product ? run(GivenProduct<Space, System>(ex_, system_, Index(b_.size()), product), true, monitor, {}, keeps)
+                : run(*this->product(), true, monitor);
     system_.permute_out(x, x_.data());
     return out;
   }
@@ -299,6 +302,7 @@ class EngineOn final : public EngineIn<Space> {
   /// What stood before goes before its successor is measured against the memory that is left.
   void forget() {
     enter();
+    kept_.reset();
     driver_.reset();
     method_.reset();
     stages_.reset();
@@ -336,6 +340,7 @@ class EngineOn final : public EngineIn<Space> {
   /// The preconditioner, of the values that the system takes.
   template <class F>
   void form(const CsrView& a, F take_values) {
+    kept_.reset();
     std::exception_ptr failure;
     try {
       take_values();
@@ -384,18 +389,20 @@ class EngineOn final : public EngineIn<Space> {
       throw;
     }
   }
-  /// A x = b, in the solver's order, b_ and the guess x_ being there.
+  /// A x = b, in the solver's order, b_ and the guess x_ being there. keeps: A reads what the system has, and the next
+  /// solve with the same factors does as this one.
   krylov::Outcome run(const sparse::Operator<Space, T>& A, bool from_zero, Monitor& monitor,
-                      const krylov::Patience& patience = {}) {
-    return heard([&] { return iterate(A, from_zero, monitor, patience); });
+                      const krylov::Patience& patience = {}, bool keeps = true) {
+    return heard([&] { return iterate(A, from_zero, monitor, patience, keeps); });
   }
   krylov::Outcome iterate(const sparse::Operator<Space, T>& A, bool from_zero, Monitor& monitor,
-                          const krylov::Patience& patience) {
+                          const krylov::Patience& patience, bool keeps) {
     const krylov::Criterion criterion{options_.rtol,           options_.atol, options_.norm,
                                       options_.max_iterations, from_zero,     patience};
     if (!stages_) {
+      if (keeps && !kept_) kept_ = std::make_shared<krylov::Kept<Space, T>>(member_);
       member_.rehearse(precond_->trials_left());
-      return driver_->run(*method_, A, *precond_, b_, x_, criterion, monitor);
+      return driver_->run(*method_, A, *precond_, b_, x_, criterion, monitor, keeps ? kept_ : nullptr);
     }
     stages_->begin(A);
     const std::string raised = stages_->raised();
@@ -452,6 +459,7 @@ class EngineOn final : public EngineIn<Space> {
   std::unique_ptr<krylov::Method<Space, T>> method_;
   std::unique_ptr<Stages<Space, System>> stages_;  // in place of the method, in mixed precision
   std::unique_ptr<krylov::Driver<Space, T>> driver_;
+  std::shared_ptr<krylov::Kept<Space, T>> kept_;  // since the matrix was factored
   exec::Array<T> b_, x_;
   bool values_wanted_here_ = true;  // in host memory
   Buffer<double> values_here_;
