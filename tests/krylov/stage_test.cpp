@@ -31,7 +31,7 @@ using krylov::Stage;
 using krylov::StagePolicy;
 using krylov::Stop;
 
-/// Products of CSR in T, row by row, and how many residuals were asked for.
+/// Products of CSR in T, row by row, and how many of them and residuals the host asked for.
 template <class Space, class T>
 class Product final : public sparse::Operator<Space, T> {
  public:
@@ -43,6 +43,7 @@ class Product final : public sparse::Operator<Space, T> {
         values_(to_device(space_, std::vector<T>(a.values, a.values + a.offsets[a.rows]))) {}
   Index rows() const override { return rows_; }
   void apply(const T* x, T* y) const override {
+    ++products;
     const auto offset = offsets_.view();
     const auto column = columns_.view();
     const auto value = values_.view();
@@ -65,7 +66,7 @@ class Product final : public sparse::Operator<Space, T> {
           r[i] = sum;
         });
   }
-  mutable int residuals = 0;
+  mutable int products = 0, residuals = 0;
 
  private:
   Space space_;
@@ -764,6 +765,40 @@ TEST(AskedOf, IsTheFirstOfEqualStepsNoneBeyondTheFloor) {
         // And no step more than needed.
         EXPECT_EQ(goes, int(std::ceil(std::log(0.9 * target) / std::log(floor) * (1 - 1e-12))));
       }
+}
+
+// On a device the iterations are spoken once, whatever the right-hand side, the guess and the target of the next solve.
+TEST(Kept, TheNextSolveDoesWhatWasRecorded) {
+  for (const char* name : {"cg", "bicgstab", "gmres", "fgmres"}) {
+    SCOPED_TRACE(name);
+    const exec::Emulated space(2);
+    const CsrMatrix a = generate("gen:poisson2d:12x11");
+    const auto n = std::size_t(a.rows);
+    const Product<exec::Emulated, double> A(space, a);
+    precond::None<exec::Emulated, double> none(space, n);
+    const auto method = krylov::make_method<exec::Emulated, double>(space, name, a.rows, 30);
+    krylov::Driver<exec::Emulated, double> driver(space, a.rows);
+    const auto b = space.allocate<double>(n), x = space.allocate<double>(n);
+    using Kept = krylov::Kept<exec::Emulated, double>;
+    const auto kept = std::make_shared<Kept>(space);
+    const auto solve = [&](std::uint64_t seed, double rtol, const std::shared_ptr<Kept>& known) {
+      const std::vector<double> side = random_values(n, seed), guess(n, double(seed));
+      space.copy_in(b, side.data(), n);
+      space.copy_in(x, guess.data(), n);
+      Monitor monitor;
+      Outcome out = driver.run(*method, A, none, b, x, until(rtol), monitor, known);
+      EXPECT_EQ(out.status, Status::converged);
+      EXPECT_LE(norm(residual_of(a, side, to_host(space, x))), rtol * norm(side) * (1 + 1e-9));
+      return out.history;
+    };
+    solve(1, 1e-10, kept);
+    const int spoken = A.products;
+    EXPECT_GT(spoken, 0);
+    const auto other = solve(2, 1e-6, kept);
+    EXPECT_EQ(A.products, spoken);
+    EXPECT_EQ(solve(2, 1e-6, nullptr), other);
+    EXPECT_GT(A.products, spoken);
+  }
 }
 
 TEST(AskedOf, OfATargetOfZeroIsTheFloor) { EXPECT_DOUBLE_EQ(krylov::asked_of(refining(1e-3), 7, 0), 7e-3); }
