@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A method by its name. Compiled once a space (methods_host.cpp, methods_emulated.cpp, methods_cuda.cu), however many
-// engines make methods: to compile these is longer than all else that an engine has.
+// engines make methods: to compile them takes longer than to compile the rest of an engine.
 #pragma once
 
 #include <memory>

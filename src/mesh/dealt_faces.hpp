@@ -29,7 +29,6 @@ struct TileFace {
   TileFace() = default;
   TileFace(const FaceCells& f, Index first)
       : face(f.face), owner(std::uint16_t(f.owner - first)), neighbour(std::uint16_t(f.neighbour - first)) {}
-  FaceCells of(Index first) const { return {face, first + owner, first + neighbour}; }
   Index lower() const { return std::min(owner, neighbour); }
 
   Index face;

@@ -19,7 +19,7 @@ namespace krilu::mesh {
 
 /// What decides the shape of a plan, of the device that it is for.
 struct FaceTuning {
-  Index most_cells = 1 << 24;  // a tile may not have more
+  Index most_cells = 1 << 24;  // that may be asked for; a tile gets no more than TileFace::most_cells
   Index block_cells;           // most cells in a tile
   bool parcels;                // for a GPU; else faces in a sequence for one core
   Index places = 6144;         // of a parcel's tile for its faces' sums, at most; what finds none is left over

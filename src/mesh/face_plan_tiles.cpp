@@ -9,6 +9,7 @@
 #include <numeric>
 #include <utility>
 
+#include "krilu/error.hpp"
 #include "mesh/buckets.hpp"
 #include "mesh/dealt_faces.hpp"
 #include "mesh/face_parcels.hpp"
@@ -37,6 +38,7 @@ class Arrangement {
     plan.view.tiles = tiles_;
     tiles_a_cell_ = plan.view.cells ? double(tiles_) / plan.view.cells : 0;
     for (Index t = 0; t < tiles_; ++t) plan.view.most_cells = std::max(plan.view.most_cells, cells_of(t));
+    if (plan.view.most_cells > TileFace::most_cells) throw Error("a tile has more cells than 16 bits count");
   }
 
   void run(int orders) {

@@ -75,7 +75,14 @@ TEST_P(FaceLoopsBy, GiveWhatPlainLoopsGiveOnLargerMeshes) {
     }
 }
 
-// Faces and cells beyond the reach of 16 bits, in slices and within one large tile.
+// As many cells in one tile as 16 bits count.
+TEST_P(FaceLoopsBy, GiveWhatPlainLoopsGiveInTheLargestTile) {
+  const Case on({"as many cells as 16 bits count", generate_mesh("mesh:box:64x32x32:random")});
+  for (const char* renumber : {"none", "rcm"})
+    expect_right(on, {.strategy = GetParam(), .renumber = renumber, .block_cells = 65536, .threads = 2});
+}
+
+// Faces and cells beyond the reach of 16 bits, in slices; tiles are asked to have more cells than that.
 TEST_P(FaceLoopsBy, GiveWhatPlainLoopsGiveWhereCellsStandFarApart) {
   const Case on({"boxes at random", generate_mesh("mesh:box:50x45x40:random")});
   for (const char* renumber : {"none", "rcm"})  // in the latter's order some owners stand behind their neighbours
