@@ -248,7 +248,8 @@ class Cuda {
 
   // --- control --------------------------------------------------------------------------------------------------
   /// A graph that is kept: to make it ready takes the host as long as several iterations of a small system take, and
-  /// the GPU waits meanwhile.
+  /// the GPU waits meanwhile. Once renewed, it is recorded anew, and brought up to date where the nodes are the same
+  /// and what they work on has changed, which takes a tenth of that.
   class Recording {
    public:
     Recording() = default;
@@ -257,18 +258,21 @@ class Cuda {
     ~Recording() {
       if (graph_) device_->launched_graphs.push_back(graph_);
     }
+    void renew() { current_ = false; }
 
    private:
     friend class Cuda;
     std::shared_ptr<Device> device_;
     cudaGraphExec_t graph_ = nullptr;
+    bool current_ = false;
   };
   template <class Body>
   void replay(Recording& kept, Body body) const {
     if (visits_host() || recording() || device_->rehearsals > 0) return body();
-    if (!kept.graph_) {
+    if (!kept.current_) {
       kept.device_ = device_;
-      kept.graph_ = recorded([&] { body(); });
+      record(kept.graph_, [&] { body(); });
+      kept.current_ = true;
     }
     require_cuda(cudaGraphLaunch(kept.graph_, stream()), "launching a graph");
   }
@@ -378,12 +382,12 @@ class Cuda {
   void copy_out(void* to, const void* from, std::size_t bytes) const;
   bool flagged(Scalar<int> flag) const;
   double replayed(cudaGraph_t graph) const;
-  /// What record() launches, as a graph that is ready.
-  template <class Record>
-  cudaGraphExec_t recorded(Record record) const;
+  /// What body() launches becomes a graph that is ready, made of the one that was.
+  template <class Body>
+  void record(cudaGraphExec_t& ready, Body body) const;
   /// A node, in the graph that is being recorded.
-  template <class Record>
-  void conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Record record) const;
+  template <class Body>
+  void conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Body body) const;
 
   std::shared_ptr<Device> device_;
   std::shared_ptr<DeviceTeam> team_;  // null: alone
@@ -397,8 +401,8 @@ __global__ inline void set_condition(Turn turn, cudaGraphConditionalHandle handl
 }
 }  // namespace cuda
 
-template <class Record>
-cudaGraphExec_t Cuda::recorded(Record record) const {
+template <class Body>
+void Cuda::record(cudaGraphExec_t& ready, Body body) const {
   Device& d = *device_;
   cudaGraph_t graph = nullptr;
   require_cuda(cudaGraphCreate(&graph, 0), "making a graph");
@@ -406,7 +410,7 @@ cudaGraphExec_t Cuda::recorded(Record record) const {
                "recording a graph");
   ++d.depth;
   try {
-    record();
+    body();
   } catch (...) {  // the stream records no more, and the space is as it was
     --d.depth;
     cudaGraph_t dropped = nullptr;
@@ -419,19 +423,24 @@ cudaGraphExec_t Cuda::recorded(Record record) const {
   require_cuda(cudaStreamEndCapture(d.stream, &graph), "recording a graph");
   // The driver may wait for what runs here, and kernels of a team wait for other ranks: those that came before first.
   if (team_) require_cuda(cudaStreamSynchronize(d.stream), "working on the GPU");
-  cudaGraphExec_t ready;
-  require_cuda(cudaGraphInstantiate(&ready, graph, 0), "making a graph ready");
+  cudaGraphExecUpdateResultInfo difference;
+  if (ready && cudaGraphExecUpdate(ready, graph, &difference) != cudaSuccess) {
+    cudaGetLastError();
+    d.launched_graphs.push_back(std::exchange(ready, nullptr));
+  }
+  if (!ready) require_cuda(cudaGraphInstantiate(&ready, graph, 0), "making a graph ready");
   require_cuda(cudaGraphDestroy(graph), "making a graph ready");
   if (team_) team_->meet();
-  return ready;
 }
 
-template <class Record>
-void Cuda::conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Record record) const {
+template <class Body>
+void Cuda::conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Body body) const {
   Device& d = *device_;
   if (d.depth == 0) {
-    d.launched_graphs.push_back(recorded([&] { conditional(type, flag, record); }));
-    require_cuda(cudaGraphLaunch(d.launched_graphs.back(), d.stream), "launching a graph");
+    cudaGraphExec_t ready = nullptr;
+    record(ready, [&] { conditional(type, flag, body); });
+    d.launched_graphs.push_back(ready);
+    require_cuda(cudaGraphLaunch(ready, d.stream), "launching a graph");
     return;
   }
   const bool until = type == cudaGraphCondTypeWhile;
@@ -478,17 +487,17 @@ void Cuda::conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Reco
     d.stream = outer;
     d.idle_streams.push_back(inner);
   };
-  cudaGraph_t body = nullptr;
+  cudaGraph_t recorded = nullptr;
   try {
-    record();
+    body();
     if (until) launch(cuda::set_condition, {1, 1}, handle, flag, until);
   } catch (...) {
-    cudaStreamEndCapture(inner, &body);
+    cudaStreamEndCapture(inner, &recorded);
     leave();
     throw;
   }
   leave();
-  require_cuda(cudaStreamEndCapture(inner, &body), "recording the body of a loop");
+  require_cuda(cudaStreamEndCapture(inner, &recorded), "recording the body of a loop");
 }
 
 }  // namespace krilu::exec

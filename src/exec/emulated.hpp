@@ -126,6 +126,10 @@ class Emulated {
     });
   }
   class Recording {
+   public:
+    void renew() { kernels_.reset(); }
+
+   private:
     friend class Emulated;
     std::shared_ptr<const Queue> kernels_;
   };

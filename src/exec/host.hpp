@@ -215,8 +215,10 @@ class Host {
     if (flag()) body();
   }
   /// body(). Each later call for the same recording does the same again: a device asks for body once and keeps a
-  /// record.
-  struct Recording {};
+  /// record, until renew() says that what body does has changed.
+  struct Recording {
+    void renew() {}
+  };
   template <class Body>
   void replay(Recording&, Body body) const {
     body();

@@ -103,11 +103,10 @@ class Driver {
   }
   double foam_norm_factor(const sparse::Operator<Space, T>& A, const exec::Array<T>& b, const exec::Array<T>& x);
 
-  /// Brings the entries of the history up to `last` that are not here yet.
-  void fetch(int last, std::vector<double>& history) {
-    std::vector<double> all(std::size_t(last) + 1);
-    ex_.copy_out(all.data(), history_, all.size());
-    history.insert(history.end(), all.begin() + std::ptrdiff_t(history.size()), all.end());
+  /// An entry of the history, which lives where iterations write it until the solve has ended.
+  void enter(int iteration, double residual) {
+    const auto history = history_.view();
+    ex_.once(KRILU_FN() { history[iteration] = residual; });
   }
 
   void copy(const exec::Array<T>& to, const exec::Array<T>& from) {
@@ -220,9 +219,8 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   const double target = foam ? std::max(criterion.atol * factor, criterion.rtol * now.own)
                              : std::max(criterion.rtol * out.rhs, criterion.atol);
 
-  std::vector<double>& history = out.history;  // as far as it has come here
-  history = {out.initial};
-  ex_.copy_in(history_, history.data(), 1);
+  double latest = out.initial;  // entry of the history
+  enter(0, latest);
   Control<T> control;
   control.target = T(target);
   control.scale = T(1 / factor);
@@ -259,8 +257,9 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   // Where the recurrence's residual was recorded the true one stands.
   const auto correct = [&] {
     if (foam) return;
-    history.back() = now.own / factor;
-    control.correct(history.back());
+    latest = now.own / factor;
+    enter(control.iteration, latest);
+    control.correct(latest);
   };
 
   Stage<Space, T>* stage = next();
@@ -293,10 +292,11 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     control.max_iterations =
         int(std::min<std::int64_t>(criterion.max_iterations, std::int64_t(control.iteration) + most));
     const double asked_reduction = asked / now.own;
+    const int begun = control.iteration;
     stage->go(b.data(), x.data(), r_.data(), now.two, control);
-    fetch(control.iteration, history);
+    if (control.iteration > begun) latest = double(control.norm) * double(control.scale);
     publish(&control.feed->iteration, control.iteration);
-    publish(&control.feed->residual, history.back());
+    publish(&control.feed->residual, latest);
     const bool on_the_way = looking && control.reason == Stop::limit && most < policy.most_inner;
     looking = false;
     goes += !on_the_way;
@@ -354,18 +354,20 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   }
   out.precision = stage->policy().name;
 
-  const double reached = history.back();
+  const double reached = latest;
   if (now.two > best || !std::isfinite(now.two)) {
     copy(x, best_);
     now = look(A, b, x, foam);
-    if (!foam) history.back() = now.own / factor;
+    if (!foam) enter(control.iteration, now.own / factor);
   }
   // Far from where it began, and growing: more iterations will not help.
   if (out.status == Status::max_iterations && reached > 1e3 * out.initial && best >= first.two)
     out.status = Status::diverged;
   out.iterations = control.iteration;
   out.residual = now.two;
-  for (double& h : history)
+  out.history.resize(std::size_t(control.iteration) + 1);
+  ex_.copy_out(out.history.data(), history_, out.history.size());
+  for (double& h : out.history)
     if (!std::isfinite(h)) h = std::numeric_limits<double>::max();
   return out;
 }

@@ -15,7 +15,7 @@
 // low precision lives on: it asks again and again, and to begin anew each time would cost more iterations than the
 // precision saves. The Givens rotations are applied to the basis itself, whose columns then are C = A M^-1 U R^-1 and
 // one more, which only x still needs; and the next basis grows from what C does not hold of r, orthogonal to C as well.
-// That is GCRO without truncation [de Sturler 1996], C being had for one pass over V.
+// That is GCRO without truncation [de Sturler 1996]. To go on costs two passes over V and one over what is new of it.
 #pragma once
 
 #include <algorithm>
@@ -72,7 +72,7 @@ class Gmres final : public Method<Space, T> {
     Index m;
     exec::View<T> H, S, h, a, b, cosine, sine, g, y;
     exec::Scalar<T> beta, nu, own, before, claimed, g_before;  // beta: the unit of u; own: v's own coefficient
-    exec::Scalar<T> per_nu, unit_per_beta, square;
+    exec::Scalar<T> per_nu, unit_per_beta, square, along;      // the last two: (u, u) and (u, r)
     exec::Scalar<Index> j, columns, first;  // columns of H; basis vectors; columns whose rotations V has taken up
     exec::Scalar<Index> live;               // columns, or -1 after a cycle's last step: further steps change nothing
     exec::View<Index> place;  // of each column of H: the basis vector that it is of, and its diagonal's row
@@ -156,6 +156,31 @@ class Gmres final : public Method<Space, T> {
       lanes.meet();
       if (!of_r) rotate_column(lanes, newest - 1, K - 1, last, g_before());
       return none;
+    }
+    /// r enters the basis V, v: b has V^T r, and ur is (u, r). g = C^T r, nothing of the last of each basis; b, the
+    /// coefficients of C C^T r in the basis as it stands, before the rotations since the last time.
+    KRILU_INLINE void enter(exec::Lanes lanes, T ur) const {
+      const Index K = columns(), begin = first(), end = j(), start = begin < end ? place[begin] : K;
+      T of_u = 0;
+      for (Index k = lanes.lane(); k < K; k += lanes.count) of_u += a[k] * b[k];
+      const T of_v = (ur - lanes.sum(of_u)) * per_nu();
+      if (lanes.first()) b[K] = of_v;
+      lanes.meet();
+      for (Index k = lanes.lane(); k < start; k += lanes.count) {
+        if (apart[k]) b[k] = 0;
+        g[k] = b[k];
+      }
+      const T last = rotate(lanes, begin, end, b.data + start, g.data + start);
+      lanes.meet();
+      if (!lanes.first()) return;
+      g[K] = 0;
+      // What the last vector of the rotated basis has of each that stands, from the last one to the first.
+      T share = last;
+      for (Index k = end; k-- > begin;) {
+        b[start + (k - begin) + 1] -= cosine[k] * share;
+        share *= -sine[k];
+      }
+      b[start] -= share;
     }
     /// H y = g.
     KRILU_INLINE void solve_triangle(exec::Lanes lanes) const {
@@ -337,62 +362,41 @@ class Gmres final : public Method<Space, T> {
     const exec::Columns<B> V{v_.data(), stride_};
     const T unit = unit_, inverse = 1 / unit;
 
-    // The last vector of the basis that is there is settled and joins it.
+    // a = V^T u,  b = V^T r;  the last vector of the basis that is there, v = (u - V a) / nu, is settled and joins it
     ex_.once(KRILU_FN() {
       if (s.columns() == 0 || s.columns() + 2 >= s.m || s.exhausted()) s.columns() = s.j() = s.first() = 0;
     });
-    ex_.dot_columns(n, V, s.m + 1, s.columns, 0, std::array{u}, KRILU_FN(Index k, exec::Sums<T, 1> dot) {
-      s.a[k] = s.apart[k] ? T(0) : dot[0] * inverse;
+    ex_.dot_columns(n, V, s.m + 1, s.columns, 0, std::array{u, r}, KRILU_FN(Index k, exec::Sums<T, 2> dots) {
+      s.a[k] = s.apart[k] ? T(0) : dots[0] * inverse;
+      s.b[k] = dots[1] * inverse;
     }, KRILU_FN(exec::Lanes) {});
-    ex_.reduce(n, KRILU_FN(Index i) { return s.columns() > 0 ? u[i] * u[i] : T(0); }, KRILU_FN(T uu) { s.square() = uu; });
+    ex_.reduce(n, KRILU_FN(Index i) {
+      return s.columns() > 0 ? exec::Sums<T, 2>{{u[i] * u[i], u[i] * r[i]}} : exec::Sums<T, 2>{{T(0), T(0)}};
+    }, KRILU_FN(exec::Sums<T, 2> sums) {
+      s.square() = sums[0];
+      s.along() = sums[1];
+    });
     ex_.together(KRILU_FN(exec::Lanes lanes) {
       const bool none = s.columns() > 0 && s.settle(lanes, s.square());
       lanes.meet();
+      if (!none && s.columns() > 0) s.enter(lanes, s.along());
       if (!lanes.first()) return;
       s.exhausted() = 0;
       if (none) s.columns() = s.j() = s.first() = 0;
     });
-    ex_.combine_columns(n, V, s.m + 1, s.columns, std::array{s.a}, KRILU_FN(Index i, exec::Sums<T, 1> Va) {
-      if (s.columns() > 0) V[s.columns()][i] = B(unit * (u[i] - Va[0] * inverse) * s.per_nu());
-    });
-    ex_.once(KRILU_FN() {
-      if (s.columns() > 0) s.apart[s.columns()++] = 1;
-    });
-    // V = V Q, Q being the rotations since the last time
-    ex_.for_each_range(n, KRILU_FN(Index begin, Index end) {
-      if (end - begin == 1 && s.first() < s.j()) {  // a GPU's thread: what goes from column to column stays in it
-        B* v = V[s.place[s.first()]] + begin;
-        T upper = T(*v);
-        for (Index k = s.first(); k < s.j(); ++k, v += V.stride) {
-          const T c = s.cosine[k], d = s.sine[k], lower = T(v[V.stride]);
-          *v = B(c * upper + d * lower);
-          upper = c * lower - d * upper;
-        }
-        *v = B(upper);
-        return;
-      }
-      for (Index k = s.first(); k < s.j(); ++k) {
-        B *const upper = V[s.place[k]], *const lower = upper + V.stride;
-        const T c = s.cosine[k], d = s.sine[k];
-#pragma omp simd
-        for (Index i = begin; i < end; ++i) {
-          const T above = T(upper[i]), below = T(lower[i]);
-          upper[i] = B(c * above + d * below);
-          lower[i] = B(c * below - d * above);
-        }
-      }
-    });
-    // g_k = (r, v_k),  r = r - sum_k g_k v_k,  |r|
-    ex_.dot_columns(n, V, s.m + 1, s.columns, 0, std::array{r}, KRILU_FN(Index k, exec::Sums<T, 1> dot) {
-      s.g[k] = s.apart[k] ? T(0) : dot[0] * inverse;
-    }, KRILU_FN(exec::Lanes) {});
-    ex_.combine_columns(n, V, s.m + 1, s.columns, std::array{s.g}, KRILU_FN(Index i, exec::Sums<T, 1> Vg) {
-      r[i] -= Vg[0] * inverse;
-      return r[i] * r[i];
+    // r = r - C C^T r,  |r|
+    ex_.combine_columns(n, V, s.m + 1, s.columns, std::array{s.a, s.b}, std::array{u, r}, KRILU_FN(
+        Index i, exec::Sums<T, 2> Vab, exec::Sums<T, 2> ur) {
+      const Index K = s.columns();
+      if (K == 0) return ur[1] * ur[1];
+      const B v = B(unit * (ur[0] - Vab[0] * inverse) * s.per_nu());
+      V[K][i] = v;
+      const T rest = ur[1] - Vab[1] * inverse - s.b[K] * (T(v) * inverse);
+      r[i] = rest;
+      return rest * rest;
     }, KRILU_FN(exec::Lanes lanes, T rr) {
       if (!lanes.first()) return;
-      s.first() = s.j();
-      s.exhausted() = 0;
+      if (s.columns() > 0) s.apart[s.columns()++] = 1;
       s.beta() = std::sqrt(rr);
       if (!(s.beta() > T(0)) || !(s.beta() - s.beta() == T(0))) {
         s.beta() = 1;
@@ -406,12 +410,38 @@ class Gmres final : public Method<Space, T> {
       s.apart[s.columns()] = 0;
       s.live() = s.cycle_done() ? -1 : s.columns();
     });
-    // u = r / |r|
-    ex_.for_each(n, KRILU_FN(Index i) {
-      B& v = V[s.columns()][i];
-      v = B(unit * (r[i] / s.beta()));
-      u[i] = T(v) * inverse;
+    // V = V Q, Q being the rotations since the last time;  u = r / |r|
+    ex_.for_each_range(n, KRILU_FN(Index begin, Index end) {
+      const Index first = s.first(), last = s.j();
+      if (end - begin == 1 && first < last) {  // a GPU's thread: what goes from column to column stays in it
+        B* v = V[s.place[first]] + begin;
+        T upper = T(*v);
+        for (Index k = first; k < last; ++k, v += V.stride) {
+          const T c = s.cosine[k], d = s.sine[k], lower = T(v[V.stride]);
+          *v = B(c * upper + d * lower);
+          upper = c * lower - d * upper;
+        }
+        *v = B(upper);
+      } else {
+        for (Index k = first; k < last; ++k) {
+          B *const upper = V[s.place[k]], *const lower = upper + V.stride;
+          const T c = s.cosine[k], d = s.sine[k];
+#pragma omp simd
+          for (Index i = begin; i < end; ++i) {
+            const T above = T(upper[i]), below = T(lower[i]);
+            upper[i] = B(c * above + d * below);
+            lower[i] = B(c * below - d * above);
+          }
+        }
+      }
+      B* const next = V[s.columns()];
+#pragma omp simd
+      for (Index i = begin; i < end; ++i) {
+        next[i] = B(unit * (r[i] / s.beta()));
+        u[i] = T(next[i]) * inverse;
+      }
     });
+    ex_.once(KRILU_FN() { s.first() = s.j(); });
   }
 
   // clang-format on
@@ -422,7 +452,7 @@ class Gmres final : public Method<Space, T> {
   }
 
  private:
-  static constexpr Index numbers = 9;
+  static constexpr Index numbers = 10;
   /// Between two looks at the flag: so many that a full cycle ends with a look, since each step too many costs a
   /// product and an application.
   int steps_at_once() const {
@@ -444,7 +474,7 @@ class Gmres final : public Method<Space, T> {
     for (auto* matrix : {&s.H, &s.S}) *matrix = take((m_ + 1) * m_);
     for (auto* column : {&s.h, &s.a, &s.b, &s.cosine, &s.sine, &s.g, &s.y}) *column = take(m_ + 2);
     for (auto* number :
-         {&s.beta, &s.nu, &s.own, &s.before, &s.claimed, &s.g_before, &s.per_nu, &s.unit_per_beta, &s.square})
+         {&s.beta, &s.nu, &s.own, &s.before, &s.claimed, &s.g_before, &s.per_nu, &s.unit_per_beta, &s.square, &s.along})
       number->data = at++;
     std::size_t counter = 0, flag = 0;
     for (auto* c : {&s.j, &s.columns, &s.first, &s.live}) *c = counters_.scalar(counter++);

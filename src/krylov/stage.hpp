@@ -43,8 +43,8 @@ class Stage {
   StagePolicy policy_;
 };
 
-/// What solves with the same method, A, M and vectors, in the same memory and with the same norm, have in common: the
-/// iterations as the space has recorded them, and what they are told.
+/// What a solve leaves to the next one: the iterations as the space has recorded them, and what they are told. They are
+/// to be renewed unless method, A, M, vectors and norm are the same, and stand where they stood.
 template <class Space, class T>
 struct Kept {
   explicit Kept(const Space& space) : control(space.template allocate<Control<T>>(1)) {}
@@ -67,10 +67,10 @@ class Direct final : public Stage<Space, T> {
 
   /// The same b, x and r in every go.
   void go(const T* b, T* x, T* r, double, Control<T>& control) override {
-    const exec::Array<Control<T>>& there = kept_->control;
-    ex_.copy_in(there, &control, 1);
-    ex_.replay(kept_->iterations, [&] { method_.iterate({A_, M_, b, x, r, control.magnitudes}, there.scalar()); });
-    ex_.copy_out(&control, there, 1);
+    const auto told = kept_->control.scalar();
+    ex_.once(KRILU_FN() { told() = control; });
+    ex_.replay(kept_->iterations, [&] { method_.iterate({A_, M_, b, x, r, control.magnitudes}, told); });
+    ex_.copy_out(&control, kept_->control, 1);
   }
   std::size_t bytes() const override { return kept_->control.bytes(); }
 
@@ -82,12 +82,14 @@ class Direct final : public Stage<Space, T> {
   std::shared_ptr<Kept<Space, T>> kept_;
 };
 
-/// L: the inner arithmetic. R and C: the scales of rows and columns, in the space's memory; null: all 1.
+/// L: the inner arithmetic. R and C: the scales of rows and columns, in the space's memory; null: all 1. kept: of
+/// solves before this one; null: there were none.
 template <class Space, class T, class L>
 class Refinement final : public Stage<Space, T> {
  public:
   Refinement(Space space, StagePolicy policy, Index rows, Method<Space, L>& method, const sparse::Operator<Space, L>& A,
-             precond::Preconditioner<Space, L>& M, const double* R, const double* C)
+             precond::Preconditioner<Space, L>& M, const double* R, const double* C,
+             std::shared_ptr<Kept<Space, L>> kept = nullptr)
       : Stage<Space, T>(std::move(policy)),
         ex_(std::move(space)),
         n_(std::size_t(rows)),
@@ -97,7 +99,7 @@ class Refinement final : public Stage<Space, T> {
         R_(R),
         C_(C),
         norm_(ex_.template allocate<double>(1)),
-        control_(ex_.template allocate<Control<L>>(1)) {
+        kept_(kept ? std::move(kept) : std::make_shared<Kept<Space, L>>(ex_)) {
     for (auto* vector : {&b_, &d_, &r_}) *vector = ex_.template allocate<L>(n_);
     method_.forget();
   }
@@ -130,9 +132,10 @@ class Refinement final : public Stage<Space, T> {
     inner.feed = control.feed;
     inner.wish = control.wish;
     inner.tell = control.tell;
-    ex_.copy_in(control_, &inner, 1);
-    ex_.replay(inner_, [&] { method_.resume({A_, M_, b_low.data, d_low.data, r_low.data, false}, control_.scalar()); });
-    ex_.copy_out(&inner, control_, 1);
+    const auto told = kept_->control.scalar();
+    ex_.once(KRILU_FN() { told() = inner; });
+    ex_.replay(kept_->iterations, [&] { method_.resume({A_, M_, b_low.data, d_low.data, r_low.data, false}, told); });
+    ex_.copy_out(&inner, kept_->control, 1);
     control.iteration = inner.iteration;
     control.reason = inner.reason;
     control.norm = T(double(inner.norm) * two);
@@ -140,7 +143,9 @@ class Refinement final : public Stage<Space, T> {
     ex_.for_each(
         n_, KRILU_FN(Index i) { x[i] += T(norm() * (C ? C[i] : 1.0) * double(d_low[i])); });
   }
-  std::size_t bytes() const override { return b_.bytes() + d_.bytes() + r_.bytes() + norm_.bytes() + control_.bytes(); }
+  std::size_t bytes() const override {
+    return b_.bytes() + d_.bytes() + r_.bytes() + norm_.bytes() + kept_->control.bytes();
+  }
 
  private:
   Space ex_;
@@ -151,8 +156,7 @@ class Refinement final : public Stage<Space, T> {
   const double *R_, *C_;
   exec::Array<L> b_, d_, r_;
   exec::Array<double> norm_;
-  exec::Array<Control<L>> control_;
-  typename Space::Recording inner_;  // the inner solve, the same in every go
+  std::shared_ptr<Kept<Space, L>> kept_;  // of the inner solve, the same in every go
 };
 
 }  // namespace krilu::krylov

@@ -33,7 +33,8 @@ class EngineOn final : public EngineIn<Space> {
         options_(options),
         team_(std::move(team)),
         member_(ex_),
-        system_(ex_, options) {}
+        system_(ex_, options),
+        kept_(std::make_shared<krylov::Kept<Space, T>>(ex_)) {}
 
   std::string device() const override { return device_; }
   const Space& member() const override { return member_; }
@@ -52,7 +53,7 @@ class EngineOn final : public EngineIn<Space> {
   }
   void analyse(const CsrView& a, const CsrView& graph, const Plan& plan) override {
     enter();
-    kept_.reset();
+    renew();
     stages_.reset();
     precond_.reset();
     system_.analyse(a, graph, plan);
@@ -94,7 +95,7 @@ class EngineOn final : public EngineIn<Space> {
 
   void replace_preconditioner(const CsrView& a, const std::string& name) override {
     enter();
-    kept_.reset();
+    renew();
     precond_.reset();
     precond_ = precond::make<Space, T>(name, system_.context(a, triangular::strategy_by_name(options_.triangular)),
                                        system_.pattern());
@@ -254,10 +255,11 @@ class EngineOn final : public EngineIn<Space> {
     enter();
     system_.permute_in(b_.data(), b);
     ex_.clear(x_);
-    constexpr bool keeps = false;
-    krylov::Outcome out =
-        product ? run(GivenProduct<Space, System>(ex_, system_, Index(b_.size()), product), true, monitor, {}, keeps)
-                : run(*this->product(), true, monitor);
+    if (product) renew();
+    krylov::Outcome out = product
+                              ? run(GivenProduct<Space, System>(ex_, system_, Index(b_.size()), product), true, monitor)
+                              : run(*this->product(), true, monitor);
+    if (product) renew();
     system_.permute_out(x, x_.data());
     return out;
   }
@@ -302,7 +304,7 @@ class EngineOn final : public EngineIn<Space> {
   /// What stood before goes before its successor is measured against the memory that is left.
   void forget() {
     enter();
-    kept_.reset();
+    renew();
     driver_.reset();
     method_.reset();
     stages_.reset();
@@ -340,7 +342,7 @@ class EngineOn final : public EngineIn<Space> {
   /// The preconditioner, of the values that the system takes.
   template <class F>
   void form(const CsrView& a, F take_values) {
-    kept_.reset();
+    renew();
     std::exception_ptr failure;
     try {
       take_values();
@@ -389,20 +391,20 @@ class EngineOn final : public EngineIn<Space> {
       throw;
     }
   }
-  /// A x = b, in the solver's order, b_ and the guess x_ being there. keeps: A reads what the system has, and the next
-  /// solve with the same factors does as this one.
+  /// Before the next solve does anything else than the last one.
+  void renew() { kept_->iterations.renew(); }
+  /// A x = b, in the solver's order, b_ and the guess x_ being there.
   krylov::Outcome run(const sparse::Operator<Space, T>& A, bool from_zero, Monitor& monitor,
-                      const krylov::Patience& patience = {}, bool keeps = true) {
-    return heard([&] { return iterate(A, from_zero, monitor, patience, keeps); });
+                      const krylov::Patience& patience = {}) {
+    return heard([&] { return iterate(A, from_zero, monitor, patience); });
   }
   krylov::Outcome iterate(const sparse::Operator<Space, T>& A, bool from_zero, Monitor& monitor,
-                          const krylov::Patience& patience, bool keeps) {
+                          const krylov::Patience& patience) {
     const krylov::Criterion criterion{options_.rtol,           options_.atol, options_.norm,
                                       options_.max_iterations, from_zero,     patience};
     if (!stages_) {
-      if (keeps && !kept_) kept_ = std::make_shared<krylov::Kept<Space, T>>(member_);
       member_.rehearse(precond_->trials_left());
-      return driver_->run(*method_, A, *precond_, b_, x_, criterion, monitor, keeps ? kept_ : nullptr);
+      return driver_->run(*method_, A, *precond_, b_, x_, criterion, monitor, kept_);
     }
     stages_->begin(A);
     const std::string raised = stages_->raised();
@@ -459,7 +461,7 @@ class EngineOn final : public EngineIn<Space> {
   std::unique_ptr<krylov::Method<Space, T>> method_;
   std::unique_ptr<Stages<Space, System>> stages_;  // in place of the method, in mixed precision
   std::unique_ptr<krylov::Driver<Space, T>> driver_;
-  std::shared_ptr<krylov::Kept<Space, T>> kept_;  // since the matrix was factored
+  std::shared_ptr<krylov::Kept<Space, T>> kept_;  // by one solve for the next
   exec::Array<T> b_, x_;
   bool values_wanted_here_ = true;  // in host memory
   Buffer<double> values_here_;

@@ -47,7 +47,11 @@ class LduEngineOn final : public LduEngine {
 
  public:
   LduEngineOn(Space space, std::string device, const Options& options, const FaceLoopOptions& loops)
-      : ex_(std::move(space)), device_(std::move(device)), options_(options), loop_options_(loops) {}
+      : ex_(std::move(space)),
+        device_(std::move(device)),
+        options_(options),
+        loop_options_(loops),
+        kept_(std::make_shared<krylov::Kept<Space, T>>(ex_)) {}
 
   std::string device() const override { return device_; }
 
@@ -78,6 +82,7 @@ class LduEngineOn final : public LduEngine {
   }
   void prepare(const std::string& precond, const std::string& method) override {
     enter();
+    kept_->iterations.renew();
     M_ = nullptr;
     other_.reset();
     if (precond == "dilu" || precond == "dic") {
@@ -103,8 +108,9 @@ class LduEngineOn final : public LduEngine {
       ex_.clear(x_);
     else
       A_->to_cells(x_, x);
-    krylov::Outcome out = driver_->run(*method_, *A_, *M_, b_, x_,
-                                       {options_.rtol, options_.atol, options_.norm, options_.max_iterations}, monitor);
+    krylov::Outcome out =
+        driver_->run(*method_, *A_, *M_, b_, x_, {options_.rtol, options_.atol, options_.norm, options_.max_iterations},
+                     monitor, kept_);
     A_->from_cells(x, x_);
     return out;
   }
@@ -147,6 +153,7 @@ class LduEngineOn final : public LduEngine {
   std::unique_ptr<krylov::Method<Space, T>> method_;
   std::string method_name_;
   std::unique_ptr<krylov::Driver<Space, T>> driver_;
+  std::shared_ptr<krylov::Kept<Space, T>> kept_;  // by one solve for the next
   exec::Array<T> b_, x_;
 };
 

@@ -105,6 +105,8 @@ class Stages {
   Format low_basis_ = Format::fp32;
   std::unique_ptr<krylov::Method<Space, double>> high_;
   bool flexible_ = false;  // whether high_ is FGMRES where GMRES was asked for
+  std::shared_ptr<krylov::Kept<Space, float>> low_kept_;
+  std::shared_ptr<krylov::Kept<Space, double>> high_kept_;
   std::unique_ptr<krylov::Stage<Space, double>> stage_;
 };
 
@@ -121,7 +123,9 @@ Stages<Space, System>::Stages(Space space, Space member, Ranks* ranks, Links<Spa
       levels_(ladder()),
       row_(ex_.template allocate<double>(0)),
       column_(ex_.template allocate<double>(0)),
-      count_(ex_.template allocate<std::int64_t>(1)) {}
+      count_(ex_.template allocate<std::int64_t>(1)),
+      low_kept_(std::make_shared<krylov::Kept<Space, float>>(member_)),
+      high_kept_(std::make_shared<krylov::Kept<Space, double>>(member_)) {}
 
 template <class Space, class System>
 auto Stages<Space, System>::ladder() const -> std::vector<Level> {
@@ -322,9 +326,11 @@ krylov::Stage<Space, double>* Stages<Space, System>::next() {
   reached_ = next_++;
   const sparse::Rounding r = rounding(level.factors);
   member_.rehearse(rounded_ ? rounded_->trials_left() : M_->trials_left());
+  low_kept_->iterations.renew();
+  high_kept_->iterations.renew();
   if (level.matrix != Format::fp64) {
-    stage_ = std::make_unique<krylov::Refinement<Space, double, float>>(member_, policy_of(level), rows_, *low_,
-                                                                        *product_, *rounded_, r.row, r.column);
+    stage_ = std::make_unique<krylov::Refinement<Space, double, float>>(
+        member_, policy_of(level), rows_, *low_, *product_, *rounded_, r.row, r.column, low_kept_);
   } else {
     precond::Preconditioner<Space, double>* M = M_;
     if (rounded_) {
@@ -334,8 +340,8 @@ krylov::Stage<Space, double>* Stages<Space, System>::next() {
     }
     // To a GMRES in double rounding in M is a preconditioner that changes from step to step: x made of M (V y) would be
     // off by |M^-1| times it, x made of what M gave is not.
-    stage_ = std::make_unique<krylov::Direct<Space, double>>(member_, policy_of(level),
-                                                             method_in_double(is_gmres() && rounded_), *A_, *M);
+    stage_ = std::make_unique<krylov::Direct<Space, double>>(
+        member_, policy_of(level), method_in_double(is_gmres() && rounded_), *A_, *M, high_kept_);
   }
   return stage_.get();
 }

@@ -29,16 +29,31 @@ std::vector<double> powers(const std::vector<int>& exponents) {
   return out;
 }
 
-/// Largest entries near 2^top. None where all rows are within 2^well_within of that at first.
-Scales iterated_maxima(const exec::Host& host, const CsrView& a, int top, int well_within) {
+/// Whether the largest entries of all rows are within 2^most of 1.
+bool keeps_within(const exec::Host& host, const CsrView& a, int most) {
+  std::atomic<bool> far{false};
+  host.for_each_range(std::size_t(a.rows), [&](Index begin, Index end) {
+    bool any = false;
+    for (Index i = begin; i < end; ++i) {
+      double largest = 0;
+      for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) largest = std::max(largest, std::abs(a.values[k]));
+      any = any || (largest > 0 && std::abs(exponent(largest)) > most);
+    }
+    if (any) far = true;
+  });
+  return !far;
+}
+
+/// Largest entries near 2^top.
+Scales iterated_maxima(const exec::Host& host, const CsrView& a, int top) {
   constexpr int passes = 12, near = 2;  // each pass halves what is left
   const auto n = std::size_t(a.rows);
   std::vector<int> row(n, 0), column(n, 0), row_most(n), column_most(n);
   for (int pass = 0; pass < passes; ++pass) {
     std::fill(column_most.begin(), column_most.end(), none);
-    std::atomic<bool> far{false}, off{false};
+    std::atomic<bool> off{false};
     host.for_each_range(n, [&](Index begin, Index end) {
-      bool any = false, any_off = false;
+      bool any_off = false;
       for (Index i = begin; i < end; ++i) {
         int most = none;
         for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
@@ -47,13 +62,10 @@ Scales iterated_maxima(const exec::Host& host, const CsrView& a, int top, int we
           raise_to(column_most[std::size_t(a.columns[k])], e);
         }
         row_most[std::size_t(i)] = most;
-        any = any || (most > none / 2 && std::abs(most) > well_within);
         any_off = any_off || (most > none / 2 && std::abs(most - top) > near);
       }
-      if (any) far = true;
       if (any_off) off = true;
     });
-    if (pass == 0 && well_within > 0 && !far) return {};
     for (int most : column_most)
       if (most > none / 2 && std::abs(most - top) > near) off = true;
     if (pass > 0 && !off) break;
@@ -73,10 +85,11 @@ Scales iterated_maxima(const exec::Host& host, const CsrView& a, int top, int we
 
 Scales scales_for(const exec::Host& host, const CsrView& a, Format storage) {
   // In fp16 the largest entries stand near the top of the range, so that small ones keep all their bits for long.
-  if (storage == Format::fp16) return iterated_maxima(host, a, 12, 0);
-  return iterated_maxima(host, a, 0, 40);
+  if (storage == Format::fp16) return iterated_maxima(host, a, 12);
+  if (keeps_within(host, a, 40)) return {};
+  return iterated_maxima(host, a, 0);
 }
 
-Scales equilibrating_scales(const exec::Host& host, const CsrView& a) { return iterated_maxima(host, a, 0, 0); }
+Scales equilibrating_scales(const exec::Host& host, const CsrView& a) { return iterated_maxima(host, a, 0); }
 
 }  // namespace krilu::sparse

@@ -97,6 +97,34 @@ std::pair<std::vector<int>, int> recorded_goes(const Cuda& ex, int goes) {
   return got;
 }
 
+/// What a loop adds to x by each of three recordings of it, renewed in between: `rounds` rounds of it, each of
+/// `kernels` kernels that add `by`, to other memory every time.
+struct LoopOf {
+  int rounds, kernels, by;
+};
+std::vector<int> renewed_goes(const Cuda& ex, const std::vector<LoopOf>& loops) {
+  std::vector<int> got;
+  std::vector<Array<int>> memory;  // all alive, so that none has the place of another
+  Cuda::Recording kept;
+  for (const LoopOf loop : loops) {
+    memory.push_back(ex.allocate<int>(3));
+    ex.clear(memory.back());
+    const auto stop = memory.back().scalar(0), round = memory.back().scalar(1), x = memory.back().scalar(2);
+    kept.renew();
+    for (int go = 0; go < 2; ++go) {
+      ex.replay(kept, [&] {
+        ex.once(KRILU_FN() { stop() = round() = 0; });
+        ex.repeat_until(stop, [&] {
+          for (int k = 0; k < loop.kernels; ++k) ex.once(KRILU_FN() { x() += loop.by; });
+          ex.once(KRILU_FN() { stop() = ++round() == loop.rounds; });
+        });
+      });
+      got.push_back(out(ex, memory.back())[2]);
+    }
+  }
+  return got;
+}
+
 /// What a column holds, exactly in 8 bits, and what the others hold, in few more.
 KRILU_INLINE float entry(std::size_t i, Index k) { return float(int((i * 7 + std::size_t(k) * 13) % 23) - 11); }
 KRILU_INLINE double first_of(std::size_t i) { return double(int(i % 5) - 2); }
@@ -340,6 +368,14 @@ TEST(CudaSpace, ARecordingIsMadeOnceAndLaunchedAgain) {
   const auto [counted, spoken] = recorded_goes(ex, 4);
   EXPECT_EQ(counted, (std::vector<int>{3, 6, 9, 12}));
   EXPECT_EQ(spoken, 1);
+}
+
+TEST(CudaSpace, ARenewedRecordingDoesWhatItsBodyDoesNow) {
+  KRILU_REQUIRE_GPU();
+  const Cuda ex;
+  // Other memory and numbers, more kernels, the same of them, fewer.
+  EXPECT_EQ(renewed_goes(ex, {{3, 1, 1}, {5, 1, 10}, {2, 3, 1}, {4, 3, 2}, {3, 1, 1}}),
+            (std::vector<int>{3, 6, 50, 100, 6, 12, 24, 48, 3, 6}));
 }
 
 TEST(CudaSpace, CopiesArriveWholeWhateverTheirSize) {

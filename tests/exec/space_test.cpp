@@ -397,6 +397,24 @@ TYPED_TEST(SpaceTest, ARecordingDoesTheSameAgain) {
   EXPECT_GT(spoken, before);
 }
 
+TYPED_TEST(SpaceTest, ARenewedRecordingDoesWhatItsBodyDoesNow) {
+  const auto space = make_space<TypeParam>();
+  const auto counts = to_device(space, std::vector<int>{0, 0});
+  typename TypeParam::Recording kept;
+  const auto go = [&](std::size_t which, int by) {
+    const auto x = counts.scalar(which);
+    space.replay(kept, [&] { space.once(KRILU_FN() { x() += by; }); });
+    return to_host(space, counts);
+  };
+  EXPECT_EQ(go(0, 1), (std::vector{1, 0}));
+  kept.renew();
+  EXPECT_EQ(go(1, 10), (std::vector{1, 10}));
+  EXPECT_EQ(go(1, 10), (std::vector{1, 20}));
+  kept.renew();
+  kept.renew();
+  EXPECT_EQ(go(0, 5), (std::vector{6, 20}));
+}
+
 TYPED_TEST(SpaceTest, WhenLooksAtItsFlagAtThatMoment) {
   const auto space = make_space<TypeParam>();
   const auto values = to_device(space, std::vector<int>{0, 1, 0, 0, 0});
