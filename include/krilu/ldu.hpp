@@ -36,9 +36,11 @@ class LduSolver {
   /// Of Options count
   ///   solver      auto, cg, bicgstab, gmres
   ///   precond     auto, none, jacobi, dilu, dic (dilu of a symmetric matrix)
-  ///   triangular  how dilu's sweeps run: auto, serial (one thread, face by face), level-set (cells by levels)
+  ///   triangular  how dilu's sweeps run: auto (on a GPU: cells in coloured blocks), serial (one thread, face by face),
+  ///               level-set (cells by levels)
   ///   device, threads, restart, rtol, atol, norm, max_iterations  as krilu::Solver has them
-  /// and what else is set is refused. dilu eliminates cells in the order that FaceLoopOptions::renumber gives them.
+  /// and what else is set is refused. dilu eliminates cells in the order that FaceLoopOptions::renumber gives them, but
+  /// for coloured blocks, which the values of the first factor() decide.
   /// Throws krilu::Error for a name that it does not know or does not have.
   explicit LduSolver(Options options = {}, FaceLoopOptions loops = {});
   ~LduSolver();

@@ -103,6 +103,49 @@ FaceLevels face_levels(const exec::Host& host, const Mesh& mesh, std::span<const
   return out;
 }
 
+FaceRows face_rows(const exec::Host& host, const Mesh& mesh, std::span<const Index> face_order) {
+  const mesh::CellFaces of = mesh::cell_faces(host, mesh.cells, mesh.owner, mesh.neighbour);
+  std::vector<Index> place(face_order.size());
+  for (std::size_t f = 0; f < face_order.size(); ++f) place[std::size_t(face_order[f])] = Index(f);
+
+  FaceRows out;
+  const auto n = std::size_t(mesh.cells);
+  out.begin.assign(of.offsets.begin(), of.offsets.end());
+  out.entry.resize(of.face.size());
+  out.offsets.resize(n + 1);
+  out.offsets[0] = 0;
+  host.for_each_range(n, [&](Index first, Index last) {
+    for (Index c = first; c < last; ++c) {
+      const Offset begin = of.offsets[std::size_t(c)], end = of.offsets[std::size_t(c) + 1];
+      for (Offset e = begin; e < end; ++e) {
+        const Index f = of.face[std::size_t(e)], there = place[std::size_t(f)];
+        out.entry[std::size_t(e)] = {mesh.owner[std::size_t(f)] == c ? there : ~there, of.cell[std::size_t(e)]};
+      }
+      const auto own = std::span(out.entry).subspan(std::size_t(begin), std::size_t(end - begin));
+      std::ranges::sort(own, {}, &FaceLevels::Entry::other);
+      Offset columns = 1;
+      for (std::size_t k = 0; k < own.size(); ++k) columns += k == 0 || own[k].other != own[k - 1].other;
+      out.offsets[std::size_t(c) + 1] = columns;
+    }
+  });
+  std::partial_sum(out.offsets.begin(), out.offsets.end(), out.offsets.begin());
+  out.columns.resize(std::size_t(out.offsets[n]));
+  host.for_each_range(n, [&](Index first, Index last) {
+    for (Index c = first; c < last; ++c) {
+      Offset at = out.offsets[std::size_t(c)];
+      Index before = -1;
+      const auto add = [&](Index column) { out.columns[std::size_t(at++)] = before = column; };
+      for (Offset e = out.begin[std::size_t(c)]; e < out.begin[std::size_t(c) + 1]; ++e) {
+        const Index other = out.entry[std::size_t(e)].other;
+        if (before < c && other > c) add(c);
+        if (other != before) add(other);
+      }
+      if (before < c) add(c);
+    }
+  });
+  return out;
+}
+
 bool wide_enough(const FaceLevels& levels, int threads) {
   const std::size_t pieces = 2 * exec::Host::block * std::size_t(threads);  // from which for_each calls a team
   return levels.cell.size() >= pieces * std::size_t(levels.count());
@@ -140,11 +183,9 @@ void face_sweeps(const FaceSteps& steps, const mesh::LduCoefficients& a, Index c
   }
 }
 
-std::string face_pivot_sentence(Index cell) {
-  return fmt::format(
-      "dilu: zero pivot at cell {} (counting from 0): another numbering of the cells (FaceLoopOptions::renumber) may "
-      "help, else take preconditioner jacobi or none",
-      cell);
+std::string face_pivot_sentence(Index cell, bool by_numbering) {
+  return fmt::format("dilu: zero pivot at cell {} (counting from 0): {}take preconditioner jacobi or none", cell,
+                     by_numbering ? "another numbering of the cells (FaceLoopOptions::renumber) may help, else " : "");
 }
 
 void require_face_strategy(triangular::Strategy strategy, bool host) {
@@ -153,7 +194,7 @@ void require_face_strategy(triangular::Strategy strategy, bool host) {
     throw Error(
         fmt::format("triangular {}: sweeps over faces are auto, serial or level-set", triangular::to_string(strategy)));
   if (strategy == Strategy::serial && !host)
-    throw Error("triangular serial is for the host: sweeps over faces on a GPU are level-set");
+    throw Error("triangular serial is for the host: on a GPU sweeps over faces are auto or level-set");
 }
 
 }  // namespace krilu::precond

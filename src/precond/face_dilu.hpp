@@ -9,7 +9,8 @@
 //
 // Two executions of it. `serial`: the loops over faces as they stand above, by one thread. `level-set`: cells by levels
 // (Wang and Liu 2022, Algorithm 7), each cell gathering what its faces bring, a launch a level; for any space and any
-// number of threads. To each cell they do the same operations in the same sequence.
+// number of threads. To each cell they do the same operations in the same sequence. A GPU takes another order, and rows
+// in place of faces, unless it is asked for levels (face_dilu.cuh).
 //
 // Coefficients are the operator's own. Cost beside it: a word a cell, and of integers 8 or 12 bytes a face for serial,
 // 16 a face and 12 a cell for levels.
@@ -18,6 +19,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -59,6 +61,17 @@ FaceSteps face_steps(const Mesh& mesh, std::span<const Index> cell_order, std::s
 FaceLevels face_levels(const exec::Host& host, const Mesh& mesh, std::span<const Index> cell_order,
                        std::span<const Index> face_order);
 
+/// The matrix row by row, a row a cell of the mesh: columns[offsets[c]] .. ascend, the diagonal among them. Off it the
+/// entries are those of entry[begin[c]] .. entry[begin[c+1]-1], ascending by the cell beyond; two of them belong to one
+/// column where cells share two faces.
+struct FaceRows {
+  Buffer<Offset> offsets, begin;
+  Buffer<Index> columns;
+  Buffer<FaceLevels::Entry> entry;
+};
+/// face_order: as above; cells keep the mesh's numbers. Throws krilu::Error where there are 2^30 faces or more.
+FaceRows face_rows(const exec::Host& host, const Mesh& mesh, std::span<const Index> face_order);
+
 /// Whether levels, on average, keep so many threads of the host busy.
 bool wide_enough(const FaceLevels& levels, int threads);
 
@@ -67,13 +80,26 @@ void face_pivots(const FaceSteps& steps, const mesh::LduCoefficients& a, Index c
 void face_sweeps(const FaceSteps& steps, const mesh::LduCoefficients& a, Index cells, const double* rd, const double* r,
                  double* z);
 
-/// "dilu: zero pivot at cell 7 ...", by the mesh's number.
-std::string face_pivot_sentence(Index cell);
+/// "dilu: zero pivot at cell 7 ...", by the mesh's number; and whether another numbering may help.
+std::string face_pivot_sentence(Index cell, bool by_numbering = true);
 /// Throws krilu::Error unless the strategy is automatic, serial or level-set, and not serial where there is no host.
 void require_face_strategy(triangular::Strategy strategy, bool host);
 
+/// Takes its values from an operator over faces.
 template <class Space>
-class FaceDilu final : public Preconditioner<Space, double> {
+class FacePreconditioner : public Preconditioner<Space, double> {
+ public:
+  /// Takes the values of A, whose arrays may be read in place while the preconditioner is applied. Throws
+  /// krilu::ZeroPivot, naming the mesh's cell.
+  virtual void factor(const mesh::LduOperator<Space>& A) = 0;
+  /// Not for matrices in other storages.
+  void factor(const Values<Space, double>&, double) final {
+    throw Error("a preconditioner over faces takes its values from an operator over faces");
+  }
+};
+
+template <class Space>
+class FaceDilu final : public FacePreconditioner<Space> {
   static constexpr bool on_cores = std::is_same_v<typename mesh::LoopsOn<Space>::Type, FaceLoops>;
 
  public:
@@ -107,9 +133,8 @@ class FaceDilu final : public Preconditioner<Space, double> {
   FaceDilu(const FaceDilu&) = delete;  // what is queued points to the steps
   FaceDilu& operator=(const FaceDilu&) = delete;
 
-  /// Takes the values of A, whose arrays are read in place while the preconditioner is applied. Throws
-  /// krilu::ZeroPivot, naming the mesh's cell.
-  void factor(const mesh::LduOperator<Space>& A) {
+  using FacePreconditioner<Space>::factor;
+  void factor(const mesh::LduOperator<Space>& A) override {
     a_ = A.coefficients();
     if (serial_)
       pivots_by_faces();
@@ -128,11 +153,6 @@ class FaceDilu final : public Preconditioner<Space, double> {
     space_.copy_out(&count, bad_, 1);
     if (count > 0) throw ZeroPivot(face_pivot_sentence(A.loops().cell_order()[first_bad()]));
   }
-  /// Not for matrices in other storages: factor(LduOperator) is.
-  void factor(const Values<Space, double>&, double) override {
-    throw Error("DILU in face addressing takes its values from an operator over faces");
-  }
-
   using Preconditioner<Space, double>::apply;
   void apply(const double* r, double* z) override {
     if (serial_)
@@ -255,6 +275,15 @@ class FaceDilu final : public Preconditioner<Space, double> {
   exec::Array<Index> cell_;
   exec::Array<Offset> begin_, split_;
   exec::Array<FaceLevels::Entry> entry_;
+};
+
+/// DILU over faces as a space has it: on a GPU in another way unless levels are asked for (face_dilu.cuh).
+template <class Space>
+struct FaceDiluOn {
+  static std::unique_ptr<FacePreconditioner<Space>> make(const mesh::LduOperator<Space>& A, const Mesh& mesh,
+                                                         triangular::Strategy strategy) {
+    return std::make_unique<FaceDilu<Space>>(A, mesh, strategy);
+  }
 };
 
 }  // namespace krilu::precond

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mesh/ldu_operator.cuh"
+#include "precond/face_dilu.cuh"
 #include "solver/ldu_solver.hpp"
 #include "sparse/sliced.cuh"
 

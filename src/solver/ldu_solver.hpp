@@ -68,8 +68,7 @@ class LduEngineOn final : public LduEngine {
     b_ = {};
     x_ = {};
     A_ = std::make_unique<mesh::LduOperator<Space>>(ex_, mesh, loop_options_);
-    if (sweeps)
-      dilu_ = std::make_unique<precond::FaceDilu<Space>>(*A_, mesh, triangular::strategy_by_name(options_.triangular));
+    if (sweeps) dilu_ = precond::FaceDiluOn<Space>::make(*A_, mesh, triangular::strategy_by_name(options_.triangular));
     driver_ = std::make_unique<krylov::Driver<Space, T>>(ex_, mesh.cells);
     b_ = ex_.template allocate<T>(std::size_t(mesh.cells));
     x_ = ex_.template allocate<T>(std::size_t(mesh.cells));
@@ -108,6 +107,7 @@ class LduEngineOn final : public LduEngine {
       ex_.clear(x_);
     else
       A_->to_cells(x_, x);
+    ex_.rehearse(M_->trials_left());
     krylov::Outcome out =
         driver_->run(*method_, *A_, *M_, b_, x_, {options_.rtol, options_.atol, options_.norm, options_.max_iterations},
                      monitor, kept_);
@@ -147,7 +147,7 @@ class LduEngineOn final : public LduEngine {
   Options options_;
   FaceLoopOptions loop_options_;
   std::unique_ptr<mesh::LduOperator<Space>> A_;
-  std::unique_ptr<precond::FaceDilu<Space>> dilu_;
+  std::unique_ptr<precond::FacePreconditioner<Space>> dilu_;
   std::unique_ptr<precond::Preconditioner<Space, T>> other_;  // where it is not dilu
   precond::Preconditioner<Space, T>* M_ = nullptr;            // one of the two
   std::unique_ptr<krylov::Method<Space, T>> method_;

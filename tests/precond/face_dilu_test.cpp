@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "sparse/csr.hpp"
@@ -102,6 +103,58 @@ TYPED_TEST(FaceDiluOn, EliminatesInTheOperatorsNumbering) {
           }
         }
     }
+}
+
+/// What rows say of a matrix with these values, whose faces stand in face_order, as a matrix of whole entries.
+CsrMatrix filled(const precond::FaceRows& rows, const sparse::Ldu& a, const std::vector<Index>& face_order) {
+  CsrMatrix out;
+  out.rows = out.cols = a.cells;
+  out.offsets.assign(rows.offsets.begin(), rows.offsets.end());
+  out.columns.assign(rows.columns.begin(), rows.columns.end());
+  out.values.assign(rows.columns.size(), 0.0);
+  for (Index c = 0; c < a.cells; ++c)
+    for (Offset k = out.offsets[std::size_t(c)]; k < out.offsets[std::size_t(c) + 1]; ++k) {
+      double& value = out.values[std::size_t(k)];
+      if (out.columns[std::size_t(k)] == c) value = a.diagonal[std::size_t(c)];
+      for (Offset e = rows.begin[std::size_t(c)]; e < rows.begin[std::size_t(c) + 1]; ++e) {
+        const auto [face, other] = rows.entry[std::size_t(e)];
+        if (other != out.columns[std::size_t(k)]) continue;
+        const auto f = std::size_t(face_order[std::size_t(face < 0 ? ~face : face)]);
+        value += face < 0 ? a.lower_or_upper()[f] : a.upper[f];
+      }
+    }
+  return out;
+}
+
+TEST(FaceRows, AreThoseOfTheMatrix) {
+  for (const std::string& name : test::small_meshes())
+    for (const bool turned : {false, true})
+      for (const int threads : {1, 3}) {
+        SCOPED_TRACE(name);
+        Mesh m = generate_mesh(name);
+        sparse::Ldu a = test::transport_matrix(m, {1, {5, -1, 2}});
+        const CsrMatrix expected = sparse::to_csr(a);
+        if (turned) test::turn_some_faces(m, a);
+        std::vector<Index> order(m.owner.size());  // the last face first
+        for (std::size_t f = 0; f < order.size(); ++f) order[f] = Index(order.size() - 1 - f);
+        const CsrMatrix got = filled(precond::face_rows(exec::Host(threads), m, order), a, order);
+        EXPECT_TRUE(std::ranges::equal(got.offsets, expected.offsets));
+        EXPECT_TRUE(std::ranges::equal(got.columns, expected.columns));
+        EXPECT_TRUE(std::ranges::equal(got.values, expected.values));
+      }
+}
+
+TEST(FaceRows, HaveOneEntryForTwoFacesBetweenTheSameCells) {
+  Mesh m;
+  m.cells = 4;  // the last one has no faces
+  m.owner = {2, 0, 0, 1};
+  m.neighbour = {1, 2, 1, 2};
+  const sparse::Ldu a{4, m.owner, m.neighbour, {9, 9, 9, 9}, {1, 2, 3, 4}, {10, 20, 30, 40}};
+  const std::vector<Index> order{0, 1, 2, 3};
+  const CsrMatrix got = filled(precond::face_rows(exec::Host(1), m, order), a, order);
+  EXPECT_TRUE(std::ranges::equal(got.offsets, std::vector<Offset>{0, 3, 6, 9, 10}));
+  EXPECT_TRUE(std::ranges::equal(got.columns, std::vector<Index>{0, 1, 2, 0, 1, 2, 0, 1, 2, 3}));
+  EXPECT_TRUE(std::ranges::equal(got.values, std::vector<double>{9, 3, 2, 30, 9, 14, 20, 41, 9, 9}));
 }
 
 TYPED_TEST(FaceDiluOn, IsTheSameForAnyNumberOfThreads) {

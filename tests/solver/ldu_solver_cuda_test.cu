@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "krilu/ldu.hpp"
+#include "krilu/solver.hpp"
 #include "mesh/ldu_operator.cuh"
-#include "precond/face_dilu.hpp"
+#include "precond/face_dilu.cuh"
 #include "sparse/sliced.cuh"
 #include "support/gpu.cuh"
 #include "support/ldu.hpp"
@@ -79,8 +80,11 @@ TEST(LduSolverOnGpu, SolvesAsTheHostDoes) {
     for (const auto& [solver, precond] :
          {std::pair("cg", "dic"), std::pair("cg", "jacobi"), std::pair("cg", "none"), std::pair("bicgstab", "dilu"),
           std::pair("bicgstab", "jacobi"), std::pair("gmres", "dilu")})
-      for (const FaceLoopOptions& loops : {FaceLoopOptions{"gather", "none"}, FaceLoopOptions{"tiles", "auto"},
-                                           FaceLoopOptions{"diagonal", "growth"}, FaceLoopOptions{"auto", "auto"}}) {
+      for (const auto& [loops, sweeps] : {std::pair(FaceLoopOptions{"gather", "none"}, "level-set"),
+                                          std::pair(FaceLoopOptions{"tiles", "auto"}, "level-set"),
+                                          std::pair(FaceLoopOptions{"gather", "none"}, "auto"),
+                                          std::pair(FaceLoopOptions{"diagonal", "growth"}, "auto"),
+                                          std::pair(FaceLoopOptions{"auto", "auto"}, "auto")}) {
         SCOPED_TRACE(std::string(name) + " " + solver + " " + precond + " " + loops.strategy);
         const Mesh m = generate_mesh(name);
         const bool symmetric = std::string(solver) == "cg";
@@ -95,6 +99,7 @@ TEST(LduSolverOnGpu, SolvesAsTheHostDoes) {
           o.precond = precond;
           o.rtol = 1e-10;
           o.device = k == 0 ? "host" : "cuda";
+          o.triangular = sweeps;
           LduSolver one(o, loops);
           one.analyse(m);
           one.factor(view(a));
@@ -105,11 +110,75 @@ TEST(LduSolverOnGpu, SolvesAsTheHostDoes) {
         EXPECT_LE(r[1].relative_residual, 1e-10);
         EXPECT_TRUE(r[1].device.starts_with("cuda:0 ("));
         expect_near(x[1], x[0], 1e-7);
-        // Blocks of another size give another elimination order.
-        if (loops.renumber == "none") {
+        // Blocks of another size give another elimination order, and so do coloured ones.
+        const bool in_blocks = sweeps == std::string("auto") && std::string(precond).starts_with("d");
+        if (in_blocks)
+          EXPECT_LE(r[1].iterations, 2 + 1.3 * r[0].iterations);
+        else if (loops.renumber == "none")
           EXPECT_NEAR(r[1].iterations, r[0].iterations, 1 + 0.1 * r[0].iterations);
-        }
       }
+}
+
+// In coloured blocks the preconditioner is that of the matrix in rows.
+TEST(LduSolverOnGpu, SweepsInBlocksAreThoseOfTheSolverInCsr) {
+  KRILU_REQUIRE_GPU();
+  for (const char* name : meshes)
+    for (const bool turned : {true, false})
+      for (const char* method : {"bicgstab", "gmres"}) {
+        SCOPED_TRACE(std::string(name) + " " + method);
+        Mesh m = generate_mesh(name);
+        sparse::Ldu a = test::transport_matrix(m, {0.1, {1, 0.5, -0.7}, 0.8});
+        const CsrMatrix csr = sparse::to_csr(a);
+        if (turned) test::turn_some_faces(m, a);
+        const std::vector<double> b = test::random_values(std::size_t(m.cells), 3);
+        std::vector<double> x(b.size(), 0.0), y(b.size(), 0.0);
+        Options o;
+        o.solver = method;
+        o.precond = "dilu";
+        o.device = "cuda";
+        LduSolver by_faces(o);
+        by_faces.analyse(m);
+        by_faces.factor(view(a));
+        o.ordering = "block-multicolour";
+        Solver by_rows(o);
+        by_rows.setup(csr);
+        const Result r = by_faces.solve(b, x), expected = by_rows.solve(b, y);
+        EXPECT_EQ(r.status, Status::converged);
+        EXPECT_EQ(r.triangular, expected.triangular);
+        ASSERT_EQ(r.history.size(), expected.history.size());
+        for (std::size_t k = 0; k + 1 < r.history.size(); ++k)
+          ASSERT_NEAR(r.history[k], expected.history[k], 1e-6 * expected.history[k]) << "iteration " << k;
+        expect_near(x, y, 1e-6);
+      }
+}
+
+TEST(LduSolverOnGpu, TakesMeshesThatAreNoMore) {
+  KRILU_REQUIRE_GPU();
+  Options o;
+  o.device = "cuda";
+  o.solver = "bicgstab";
+  o.precond = "dilu";
+  // Two faces between the same cells, and a cell without any.
+  LduSolver solver(o);
+  const std::vector<Index> owner{2, 0, 0, 1}, neighbour{1, 2, 1, 2};
+  solver.analyse(4, owner, neighbour);
+  const std::vector<double> diagonal{9, 9, 9, 4}, upper{1, 2, 3, -1}, lower{-2, 1, 2, 3}, b{1, 2, 3, 4};
+  std::vector<double> x(4, 0.0);
+  solver.factor({diagonal, lower, upper});
+  EXPECT_EQ(solver.solve(b, x).status, Status::converged);
+  EXPECT_NEAR(9 * x[0] + 3 * x[1] + 2 * x[2], 1, 1e-7);
+  EXPECT_NEAR(2 * x[0] + 9 * x[1] + (-2 - 1) * x[2], 2, 1e-7);
+  EXPECT_NEAR(1 * x[0] + (1 + 3) * x[1] + 9 * x[2], 3, 1e-7);
+  EXPECT_NEAR(4 * x[3], 4, 1e-7);
+  // One cell, and none; then one again.
+  for (const Index cells : {1, 0, 1}) {
+    solver.analyse(cells, {}, {});
+    const std::vector<double> one(std::size_t(cells), 2.0);
+    std::vector<double> y(one.size(), 0.0);
+    solver.factor({one, {}, {}});
+    EXPECT_EQ(solver.solve(one, y).status, Status::converged);
+    for (const double v : y) EXPECT_NEAR(v, 1, 1e-12);
+  }
 }
 
 TEST(LduSolverOnGpu, TakesNewValues) {
@@ -148,12 +217,15 @@ TEST(LduSolverOnGpu, TheHostWaitsAFixedNumberOfTimes) {
   A.set_values(a.diagonal, a.upper, a.lower);
   FaceDilu<Cuda> M(A, m);
   M.factor(A);
+  const auto blocks = precond::FaceDiluOn<Cuda>::make(A, m, triangular::Strategy::automatic);
+  blocks->factor(A);
   const auto n = std::size_t(m.cells);
   const auto r = ex.allocate<double>(n), z = ex.allocate<double>(n);
   A.to_cells(r, test::random_values(n, 1));
   const long before = ex.synchronisations();
   for (int k = 0; k < 5; ++k) {
     M.apply(r.data(), z.data());
+    blocks->apply(r.data(), z.data());
     A.apply(z.data(), r.data());
     A.residual(r.data(), z.data(), r.data());
   }

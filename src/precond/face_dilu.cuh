@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// DILU over faces on a GPU, which has no time for a launch a level: cells in coloured blocks (schedule/blocks.hpp),
+// read by the slices that sweeps have elsewhere (dilu.hpp). Products stay loops over faces; the slices are filled from
+// the operator's coefficients, on the device. Sweeps by levels, in the operator's own numbering, are had by asking for
+// them (face_dilu.hpp). Cost beside the operator: 40 bytes a face and 60 a cell; an application moves two words a cell
+// more than one of Solver's, for the way into the blocks' order and back. Included by .cu files only.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "mesh/ldu_operator.cuh"
+#include "precond/face_dilu.hpp"
+#include "precond/factors.cuh"
+
+namespace krilu::precond {
+
+class FaceDiluInBlocks final : public FacePreconditioner<exec::Cuda> {
+ public:
+  /// For matrices of A's mesh. Throws krilu::Error where it is too large for the device.
+  FaceDiluInBlocks(const mesh::LduOperator<exec::Cuda>& A, const Mesh& mesh);
+  FaceDiluInBlocks(const FaceDiluInBlocks&) = delete;  // the sweeps ask it for the mesh's cells
+  FaceDiluInBlocks& operator=(const FaceDiluInBlocks&) = delete;
+
+  /// The first values decide which cells are blocks: strong couplings stay within. Throws krilu::ZeroPivot, naming the
+  /// mesh's cell.
+  void factor(const mesh::LduOperator<exec::Cuda>& A) override;
+  using Preconditioner<exec::Cuda, double>::apply;
+  void apply(const double* r, double* z) override;
+
+  std::size_t bytes() const override;
+  std::string description() const override { return "cells in coloured blocks, chosen with the first values"; }
+  std::optional<triangular::Report> triangular() const override { return dilu_ ? dilu_->triangular() : std::nullopt; }
+  int trials_left() const override { return dilu_ ? dilu_->trials_left() : 0; }
+
+  // Parts of factor(): public because nvcc takes kernels in public members only.
+
+  void take(const mesh::LduCoefficients& coefficients);
+  void choose_blocks();
+
+ private:
+  exec::Cuda space_;
+  sparse::DeviceCsr a_;  // a row a cell of the mesh
+  exec::Array<Offset> begin_;
+  exec::Array<FaceLevels::Entry> entry_;  // as FaceRows has them
+  exec::Array<Index> place_;              // of the mesh's cells in the operator's numbering
+  std::shared_ptr<const sparse::SlicedPattern> pattern_;
+  sparse::SlicedMatrix<double> matrix_;
+  std::unique_ptr<Dilu<exec::Cuda, double>> dilu_;  // once there were values
+  exec::Array<Index> from_;                         // of each row of the slices: its place in the operator's numbering
+  exec::Array<double> r_, z_;
+  Index asked_for_ = 0;  // the mesh's cell of which the sweeps last wanted to know
+};
+
+template <>
+struct FaceDiluOn<exec::Cuda> {
+  static std::unique_ptr<FacePreconditioner<exec::Cuda>> make(const mesh::LduOperator<exec::Cuda>& A, const Mesh& mesh,
+                                                              triangular::Strategy strategy);
+};
+
+}  // namespace krilu::precond
