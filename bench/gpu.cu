@@ -12,6 +12,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "krilu/io.hpp"
@@ -289,6 +290,39 @@ json solve(const CsrMatrix& a, const std::vector<double>& b, krilu::Options o, i
   return out;
 }
 
+/// Time steps: other values and a solve, then a solve of the same matrix again.
+json steps(CsrMatrix a, const std::vector<double>& b, const krilu::Options& o, int repeat) {
+  json out;
+  try {
+    krilu::Solver solver(o);
+    Times factor, solve_, again;
+    krilu::Result r;
+    const auto solve_anew = [&](Times& times) {
+      std::vector<double> x(b.size(), 0.0);
+      r = solver.solve(b, x);
+      times.push_back(1e3 * r.seconds.solve);
+      if (r.status != krilu::Status::converged) out["status"] = krilu::to_string(r.status);
+    };
+    solver.setup(a);
+    for (int k = -1; k < repeat; ++k) {
+      for (double& v : a.values) v *= 1.01;
+      solver.factor(a);
+      solve_anew(solve_);
+      factor.push_back(1e3 * r.seconds.factor);
+      solve_anew(again);
+      if (k < 0)  // kernels are loaded
+        for (Times* times : {&factor, &solve_, &again}) times->clear();
+    }
+    out["iterations"] = r.iterations;
+    out["factor_ms"] = median(factor);
+    out["solve_ms"] = median(solve_);
+    out["again_ms"] = median(again);
+  } catch (const std::exception& e) {
+    out["error"] = e.what();
+  }
+  return out;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -299,7 +333,7 @@ int main(int argc, char** argv) {
   int repeat = 5;
   app.add_option("systems", systems, "Matrix Market files or generators")->required();
   app.add_option("--json", json_path, "Where results go");
-  app.add_option("--parts", parts, "Of spmv, sweeps, own, solve")->capture_default_str();
+  app.add_option("--parts", parts, "Of spmv, sweeps, own, solve, steps")->capture_default_str();
   app.add_option("--precond", names, "Preconditioners of `own`, one after another");
   app.add_option("--repeat", repeat, "Solves to take the median of")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
@@ -394,6 +428,19 @@ int main(int argc, char** argv) {
         o.ordering = "auto";
         o.precond = "jacobi";
         s["bicgstab jacobi"] = solve(a, b, o, repeat);
+      }
+      if (wanted("steps")) {
+        const bool symmetric = krilu::sparse::symmetry(a).values;
+        for (const auto& [solver, precond, precision] :
+             {std::tuple("bicgstab", "dilu", "fp64"), std::tuple("bicgstab", "dilu", "fp32"),
+              std::tuple("bicgstab", "jacobi", "fp64"), std::tuple("gmres", "dilu", "fp64"),
+              std::tuple("gmres", "dilu", "fp32"), std::tuple("gmres", "dilu", "fp32/bf16"),
+              std::tuple("cg", "dic", "fp64"), std::tuple("cg", "jacobi", "fp64")}) {
+          if (!symmetric && solver == std::string("cg")) continue;
+          const krilu::Options o{
+              .solver = solver, .precond = precond, .device = "cuda", .restart = 50, .precision = precision};
+          out["steps"][std::string(solver) + " " + precond + " " + precision] = steps(a, b, o, 3 * repeat);
+        }
       }
       std::printf("%s\n", out.dump(1).c_str());
       std::fflush(stdout);

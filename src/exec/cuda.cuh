@@ -264,16 +264,13 @@ class Cuda {
     friend class Cuda;
     std::shared_ptr<Device> device_;
     cudaGraphExec_t graph_ = nullptr;
+    std::vector<std::size_t> nodes_;  // of each graph in it
     bool current_ = false;
   };
   template <class Body>
   void replay(Recording& kept, Body body) const {
     if (visits_host() || recording() || device_->rehearsals > 0) return body();
-    if (!kept.current_) {
-      kept.device_ = device_;
-      record(kept.graph_, [&] { body(); });
-      kept.current_ = true;
-    }
+    if (!kept.current_) record(kept, body);
     require_cuda(cudaGraphLaunch(kept.graph_, stream()), "launching a graph");
   }
   template <class Body>
@@ -335,6 +332,7 @@ class Cuda {
     std::vector<std::unique_ptr<Array<unsigned>>> counters;
     std::shared_ptr<Nccl> nccl;  // not null: the stream may wait for other ranks
     int depth = 0, rehearsals = 0;
+    std::vector<std::size_t> nodes_recorded;  // of each body, as it ended
     long synchronisations = 0;
     void* small = nullptr;   // pinned, for small copies
     void* pinned = nullptr;  // for copies from and to pageable memory, by stages
@@ -384,7 +382,12 @@ class Cuda {
   double replayed(cudaGraph_t graph) const;
   /// What body() launches becomes a graph that is ready, made of the one that was.
   template <class Body>
-  void record(cudaGraphExec_t& ready, Body body) const;
+  void record(Recording& kept, Body body) const;
+  static std::size_t nodes_of(cudaGraph_t graph) {
+    std::size_t count = 0;
+    require_cuda(cudaGraphGetNodes(graph, nullptr, &count), "counting a graph's nodes");
+    return count;
+  }
   /// A node, in the graph that is being recorded.
   template <class Body>
   void conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Body body) const;
@@ -402,8 +405,9 @@ __global__ inline void set_condition(Turn turn, cudaGraphConditionalHandle handl
 }  // namespace cuda
 
 template <class Body>
-void Cuda::record(cudaGraphExec_t& ready, Body body) const {
+void Cuda::record(Recording& kept, Body body) const {
   Device& d = *device_;
+  d.nodes_recorded.clear();
   cudaGraph_t graph = nullptr;
   require_cuda(cudaGraphCreate(&graph, 0), "making a graph");
   require_cuda(cudaStreamBeginCaptureToGraph(d.stream, graph, nullptr, nullptr, 0, cudaStreamCaptureModeRelaxed),
@@ -423,12 +427,17 @@ void Cuda::record(cudaGraphExec_t& ready, Body body) const {
   require_cuda(cudaStreamEndCapture(d.stream, &graph), "recording a graph");
   // The driver may wait for what runs here, and kernels of a team wait for other ranks: those that came before first.
   if (team_) require_cuda(cudaStreamSynchronize(d.stream), "working on the GPU");
+  d.nodes_recorded.push_back(nodes_of(graph));
+  const bool alike = kept.graph_ && kept.nodes_ == d.nodes_recorded;
   cudaGraphExecUpdateResultInfo difference;
-  if (ready && cudaGraphExecUpdate(ready, graph, &difference) != cudaSuccess) {
-    cudaGetLastError();
-    d.launched_graphs.push_back(std::exchange(ready, nullptr));
+  if (!alike || cudaGraphExecUpdate(kept.graph_, graph, &difference) != cudaSuccess) {
+    if (alike) cudaGetLastError();
+    if (kept.graph_) d.launched_graphs.push_back(std::exchange(kept.graph_, nullptr));
+    kept.device_ = device_;
+    require_cuda(cudaGraphInstantiate(&kept.graph_, graph, 0), "making a graph ready");
   }
-  if (!ready) require_cuda(cudaGraphInstantiate(&ready, graph, 0), "making a graph ready");
+  kept.nodes_ = d.nodes_recorded;
+  kept.current_ = true;
   require_cuda(cudaGraphDestroy(graph), "making a graph ready");
   if (team_) team_->meet();
 }
@@ -437,10 +446,9 @@ template <class Body>
 void Cuda::conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Body body) const {
   Device& d = *device_;
   if (d.depth == 0) {
-    cudaGraphExec_t ready = nullptr;
-    record(ready, [&] { conditional(type, flag, body); });
-    d.launched_graphs.push_back(ready);
-    require_cuda(cudaGraphLaunch(ready, d.stream), "launching a graph");
+    Recording once;
+    record(once, [&] { conditional(type, flag, body); });
+    require_cuda(cudaGraphLaunch(once.graph_, d.stream), "launching a graph");
     return;
   }
   const bool until = type == cudaGraphCondTypeWhile;
@@ -498,6 +506,7 @@ void Cuda::conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Body
   }
   leave();
   require_cuda(cudaStreamEndCapture(inner, &recorded), "recording the body of a loop");
+  d.nodes_recorded.push_back(nodes_of(recorded));
 }
 
 }  // namespace krilu::exec

@@ -13,11 +13,11 @@
 #include <utility>
 
 #include "base/names.hpp"
+#include "exec/tasks.hpp"
 #include "krilu/error.hpp"
 #include "mesh/block_growth.hpp"
 #include "mesh/cell_graph.hpp"
 #include "mesh/coordinate_bisection.hpp"
-#include "mesh/tasks.hpp"
 #include "schedule/subdomains.hpp"
 
 namespace krilu::mesh {

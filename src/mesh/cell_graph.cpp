@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "exec/tasks.hpp"
 #include "krilu/error.hpp"
-#include "mesh/tasks.hpp"
 
 namespace krilu::mesh {
 

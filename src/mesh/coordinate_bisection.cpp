@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "exec/simd.hpp"
-#include "mesh/tasks.hpp"
+#include "exec/tasks.hpp"
 
 namespace krilu::mesh {
 

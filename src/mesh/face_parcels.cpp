@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "mesh/tasks.hpp"
+#include "exec/tasks.hpp"
 
 namespace krilu::mesh {
 

@@ -9,12 +9,12 @@
 #include <numeric>
 #include <utility>
 
+#include "exec/tasks.hpp"
 #include "krilu/error.hpp"
 #include "mesh/buckets.hpp"
 #include "mesh/dealt_faces.hpp"
 #include "mesh/face_parcels.hpp"
 #include "mesh/left_over.hpp"
-#include "mesh/tasks.hpp"
 #include "mesh/tile_rows.hpp"
 
 namespace krilu::mesh {

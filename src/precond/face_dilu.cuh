@@ -2,7 +2,7 @@
 // DILU over faces on a GPU, which has no time for a launch a level: cells in coloured blocks (schedule/blocks.hpp),
 // read by the slices that sweeps have elsewhere (dilu.hpp). Products stay loops over faces; the slices are filled from
 // the operator's coefficients, on the device. Sweeps by levels, in the operator's own numbering, are had by asking for
-// them (face_dilu.hpp). Cost beside the operator: 40 bytes a face and 60 a cell; an application moves two words a cell
+// them (face_dilu.hpp). Cost beside the operator: some 80 bytes a face and a cell; an application moves two words a cell
 // more than one of Solver's, for the way into the blocks' order and back. Included by .cu files only.
 #pragma once
 

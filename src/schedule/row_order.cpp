@@ -2,9 +2,12 @@
 #include "schedule/row_order.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <span>
+#include <utility>
 
+#include "exec/tasks.hpp"
 #include "schedule/levels.hpp"
 
 namespace krilu::schedule {
@@ -33,6 +36,19 @@ Index row_at(const Order& order, Index k) { return order.empty() ? k : order[std
 
 constexpr Index most_lengths = 255;  // rows longer than this are not told apart
 
+/// Entries before the diagonal, then those after it: what rows of a level are sorted by.
+std::uint16_t sort_key(Index before, Index after) {
+  return std::uint16_t(std::min(before, most_lengths) << 8 | std::min(after, most_lengths));
+}
+std::uint16_t lengths(const CsrView& a, Index row) {
+  Index before = 0, after = 0;
+  for (Offset k = a.offsets[row]; k < a.offsets[row + 1]; ++k) {
+    before += a.columns[k] < row;
+    after += a.columns[k] > row;
+  }
+  return sort_key(before, after);
+}
+
 }  // namespace
 
 sparse::RowOrder by_levels(const exec::Host& host, const CsrView& a, const CsrView& adjacency, const Order& order) {
@@ -53,7 +69,7 @@ sparse::RowOrder by_levels(const exec::Host& host, const CsrView& a, const CsrVi
         before += other < own;
         after += other > own;
       }
-      length[std::size_t(i)] = std::uint16_t(std::min(before, most_lengths) << 8 | std::min(after, most_lengths));
+      length[std::size_t(i)] = sort_key(before, after);
     }
   });
 
@@ -71,26 +87,41 @@ sparse::RowOrder by_levels(const exec::Host& host, const CsrView& a, const CsrVi
 
 sparse::RowOrder by_parts(const exec::Host& host, const CsrView& a, const CsrView& adjacency,
                           const std::vector<Index>& parts) {
-  sparse::RowOrder out = by_levels(host, a, adjacency, {});
-  const auto count = Index(parts.size()) - 1;
-  if (count <= 1) return out;
-  std::vector<Index> part_of(std::size_t(a.rows)), level_of(std::size_t(a.rows));
-  for (Index p = 0; p < count; ++p)
-    std::fill(part_of.begin() + parts[std::size_t(p)], part_of.begin() + parts[std::size_t(p) + 1], p);
-  for (std::size_t l = 0; l + 1 < out.group.size(); ++l)
-    for (Index k = out.group[l]; k < out.group[l + 1]; ++k) level_of[std::size_t(out.rows[std::size_t(k)])] = Index(l);
-  sort_stably(out.rows, count, [&](Index row) { return part_of[std::size_t(row)]; });
+  const std::size_t count = parts.size() - 1;
+  if (count <= 1) return by_levels(host, a, adjacency, {});
+  sparse::RowOrder out;
+  out.rows = natural(a.rows);
+  out.place.resize(out.rows.size());
+  out.keeps_sequence = true;
+  struct Key {
+    Index level;
+    std::uint16_t lengths;
+    auto operator<=>(const Key&) const = default;
+  };
+  std::vector<Key> key(out.rows.size());
+  std::vector<std::vector<Index>> ends(count);  // of the levels of each part
+  exec::for_each_task(host, count, [&](std::size_t p) {
+    const Index begin = parts[p], end = parts[p + 1];
+    for (Index i = begin; i < end; ++i) {
+      Index own = 0;
+      for (Offset k = adjacency.offsets[i]; k < adjacency.offsets[i + 1]; ++k)
+        if (const Index j = adjacency.columns[k]; j < i) own = std::max(own, key[std::size_t(j)].level + 1);
+      key[std::size_t(i)] = {own, lengths(a, i)};
+    }
+    const auto of = [&](Index row) { return key[std::size_t(row)]; };
+    std::ranges::stable_sort(std::span(out.rows).subspan(std::size_t(begin), std::size_t(end - begin)), {}, of);
+    for (Index k = begin; k < end; ++k) {
+      const Index row = out.rows[std::size_t(k)];
+      out.place[std::size_t(row)] = k;
+      if (k + 1 == end || of(row).level != of(out.rows[std::size_t(k) + 1]).level) ends[p].push_back(k + 1);
+    }
+  });
   out.group = {0};
   out.part = {0};
-  for (Index p = 0; p < count; ++p) {
-    const Index last = parts[std::size_t(p) + 1];
-    for (Index k = parts[std::size_t(p)]; k < last; ++k)
-      if (k + 1 == last ||
-          level_of[std::size_t(out.rows[std::size_t(k)])] != level_of[std::size_t(out.rows[std::size_t(k) + 1])])
-        out.group.push_back(k + 1);
+  for (const std::vector<Index>& of_part : ends) {
+    out.group.insert(out.group.end(), of_part.begin(), of_part.end());
     out.part.push_back(Index(out.group.size()) - 1);
   }
-  out.place = inverse(out.rows);
   return out;
 }
 

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <limits>
 #include <numeric>
 #include <utility>
 
+#include "exec/tasks.hpp"
 #include "krilu/error.hpp"
 #include "schedule/metis.hpp"
 
@@ -191,6 +193,26 @@ void refine(const Graph& g, Index parts, std::vector<Index>& part) {
   }
 }
 
+/// A row's place on a lattice in one number, by its coordinates or, rotated, by those of another direction first.
+struct Place {
+  static constexpr int bits = 21, directions = 3;
+  static constexpr std::uint64_t one = (std::uint64_t(1) << bits) - 1,
+                                 all = (std::uint64_t(1) << bits * directions) - 1;
+
+  std::uint64_t key = 0;  // z, y, x, from the highest bits on
+
+  static Place of(Index x, Index y, Index z) {
+    return {(std::uint64_t(z) << bits | std::uint64_t(y)) << bits | std::uint64_t(x)};
+  }
+  Index along(int direction) const { return Index(key >> bits * direction & one); }
+  std::uint64_t led_by(int direction) const {
+    const int up = bits * (directions - 1 - direction);
+    return (key << up | key >> (bits * directions - up)) & all;
+  }
+};
+
+bool fits(const Lattice& l) { return std::max({l.nx, l.ny, l.nz}) <= Index(Place::one); }
+
 /// f(part, stamp) for all parts, which the threads take as they come; `stamp` is an array of all rows that is the
 /// thread's own, of -1 at first.
 template <class F>
@@ -225,6 +247,59 @@ std::vector<Index> halo_of(const CsrView& g, const Index* rows, Index count, int
 }
 
 }  // namespace
+
+std::vector<Index> partition_of_lattice(const exec::Host& host, const Lattice& lattice, Index parts) {
+  const Index rows = lattice.nx * lattice.ny * lattice.nz;
+  Buffer<Place> place(static_cast<std::size_t>(rows));
+  host.for_each_range(place.size(), [&](Index begin, Index end) {
+    for (Index row = begin; row < end; ++row) {
+      Index x, y, z;
+      lattice.place(row, x, y, z);
+      place[std::size_t(row)] = Place::of(x, y, z);
+    }
+  });
+  struct Piece {  // places begin .. end-1, for parts first .. first+parts-1
+    Index begin, end, first, parts;
+  };
+  const auto halves = [&](const Piece& p) {
+    const auto own = std::span(place).subspan(std::size_t(p.begin), std::size_t(p.end - p.begin));
+    int longest = 0;
+    for (Index direction = Place::directions, length = -1; direction-- > 0;) {
+      Index least = std::numeric_limits<Index>::max(), most = 0;
+      for (const Place& at : own) {
+        least = std::min(least, at.along(direction));
+        most = std::max(most, at.along(direction));
+      }
+      if (most - least > length) {
+        length = most - least;
+        longest = direction;
+      }
+    }
+    const Index left = p.parts / 2, middle = p.begin + Index(std::int64_t(p.end - p.begin) * left / p.parts);
+    std::nth_element(own.begin(), own.begin() + (middle - p.begin), own.end(),
+                     [longest](const Place& a, const Place& b) { return a.led_by(longest) < b.led_by(longest); });
+    return std::array{Piece{p.begin, middle, p.first, left}, Piece{middle, p.end, p.first + left, p.parts - left}};
+  };
+  std::vector<Piece> pieces{{0, rows, 0, parts}};
+  while (std::ranges::any_of(pieces, [](const Piece& p) { return p.parts > 1; })) {
+    std::vector<std::array<Piece, 2>> cut(pieces.size());
+    exec::for_each_task(host, pieces.size(), [&](std::size_t k) {
+      cut[k] = pieces[k].parts > 1 ? halves(pieces[k]) : std::array{pieces[k], Piece{0, 0, 0, 0}};
+    });
+    pieces.clear();
+    for (const auto& two : cut)
+      for (const Piece& p : two)
+        if (p.parts > 0) pieces.push_back(p);
+  }
+  std::vector<Index> part(place.size());
+  exec::for_each_task(host, pieces.size(), [&](std::size_t k) {
+    for (Index i = pieces[k].begin; i < pieces[k].end; ++i) {
+      const Place& at = place[std::size_t(i)];
+      part[std::size_t(at.along(0) + lattice.nx * (at.along(1) + lattice.ny * at.along(2)))] = pieces[k].first;
+    }
+  });
+  return part;
+}
 
 std::vector<Index> partition_by_clusters(const CsrView& g, Index parts) {
   if (parts <= 1 || g.nnz() == 0) return partition(g, parts);
@@ -263,12 +338,17 @@ Subdomains subdomains(const exec::Host& host, const CsrView& g, Index parts, int
   if (g.rows == 0) return s;
 
   std::vector<Index> part(std::size_t(g.rows), 0);
-  if (parts >= g.rows)
+  const bool many = g.rows >= many_rows && parts > 1;
+  if (parts >= g.rows) {
     std::iota(part.begin(), part.end(), 0);
-  else if (g.rows >= many_rows && parts >= many_parts && g.rows / parts >= part_rows)
+  } else if (const Lattice lattice = many ? BlockBuilder<exec::Host>(host, g, g).lattice() : Lattice{};
+             lattice && fits(lattice)) {
+    part = partition_of_lattice(host, lattice, parts);
+  } else if (many && parts >= many_parts && g.rows / parts >= part_rows) {
     part = partition_by_clusters(g, parts);
-  else
+  } else {
     part = partition(g, parts);
+  }
 
   // Owned rows by part, in the order that was asked for; empty parts leave the numbering.
   std::vector<Index> begin(std::size_t(std::clamp(parts, Index(1), g.rows)), 0), number(begin.size(), 0);
@@ -315,11 +395,11 @@ Subdomains subdomains(const exec::Host& host, const CsrView& g, Index parts, int
   };
   s.row.resize(std::size_t(total));
   s.owned.resize(std::size_t(total));
-  for_parts(host, filled, 0, [&](Index p, std::vector<Index>&) {
-    const auto [rows, count] = own_rows(p);
-    std::vector<Index>& more = halo[std::size_t(p)];
+  exec::for_each_task(host, std::size_t(filled), [&](std::size_t p) {
+    const auto [rows, count] = own_rows(Index(p));
+    std::vector<Index>& more = halo[p];
     std::sort(more.begin(), more.end(), before);
-    std::size_t at = std::size_t(s.offsets[std::size_t(p)]), h = 0;
+    std::size_t at = std::size_t(s.offsets[p]), h = 0;
     for (Index k = 0; k < count || h < more.size(); ++at) {
       const bool mine = k < count && (h == more.size() || before(rows[k], more[h]));
       s.row[at] = mine ? rows[k++] : more[h++];

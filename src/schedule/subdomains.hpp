@@ -3,9 +3,10 @@
 // extended by layers of neighbours. Paper: Liu, Chen et al., parallel triangular solvers on GPU (about 2012), section 3
 // (METIS parts, extended along the graph), after Cai and Sarkis (1999). Integers only.
 //
-// Cost: the partition, serial: from 0.5 (512 parts) to 2 (8192 parts) microseconds a row on a lattice, up to three
-// times that where rows stand in random order. Then O(rows + couplings) of the extended parts, shared by the threads,
-// and one array of all rows a thread.
+// Cost: the partition; of a lattice, which needs no METIS, a pass over the rows for each doubling of the parts, shared
+// by the threads but for the first few; of other graphs, serial, from 0.3 (512 parts) to 2 (8192 parts) microseconds a
+// row, up to three times that where rows stand in random order. Then O(rows + couplings) of the extended parts, shared
+// by the threads, and one array of all rows a thread.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 
 #include "exec/host.hpp"
 #include "krilu/matrix.hpp"
+#include "schedule/blocks.hpp"
 #include "schedule/ordering.hpp"
 
 namespace krilu::schedule {
@@ -27,12 +29,17 @@ struct Subdomains {
 };
 
 /// `adjacency`: pattern of A + A^T without its diagonal. `order` (empty: natural): local rows of a part stand in this
-/// order instead. parts <= 1: one part; parts >= rows: one row a part; in between up to `parts` of them, by
-/// partition_by_clusters where there are 20 000 rows, 128 parts and 64 rows a part, else by partition(). The same for
-/// any number of threads. Throws krilu::Error for a negative overlap, an order of another length, and where the parts
-/// together would have 2^31 rows.
+/// order instead. parts <= 1: one part; parts >= rows: one row a part; in between up to `parts` of them: from 20 000
+/// rows on by partition_of_lattice where they are those of a lattice, or by partition_by_clusters where there are 128
+/// parts and 64 rows a part, else by partition(). The same for any number of threads. Throws krilu::Error for a
+/// negative overlap, an order of another length, and where the parts together would have 2^31 rows.
 Subdomains subdomains(const exec::Host& host, const CsrView& adjacency, Index parts, int overlap,
                       const Order& order = {});
+
+/// part[row] < parts, none of which has a row more than another, but for what does not divide: the lattice is cut in
+/// two across its longest direction, again and again, each time between two rows of a plane if it must be. Sides below
+/// 2^21.
+std::vector<Index> partition_of_lattice(const exec::Host& host, const Lattice& lattice, Index parts);
 
 /// part[row] < parts, as partition() gives it, in half to a quarter of its time where parts are many: neighbours are
 /// matched in up to four rounds, METIS bisects the graph of the clusters recursively, and on the way back rows on the
