@@ -24,9 +24,11 @@ FaceDiluInBlocks::FaceDiluInBlocks(const mesh::LduOperator<exec::Cuda>& A, const
 
 void FaceDiluInBlocks::factor(const mesh::LduOperator<exec::Cuda>& A) {
   if (place_.size() == 0) return;
+  factored_ = &A;
   take(A.coefficients());
   if (!dilu_) choose_blocks();
   sparse::fill_values(space_, pattern_, a_.values.data(), matrix_);
+  product_ = std::make_unique<const sparse::SplitOperator<exec::Cuda, double>>(space_, matrix_);
   try {
     dilu_->factor({matrix_}, 0);
   } catch (const ZeroPivot&) {
@@ -69,7 +71,7 @@ void FaceDiluInBlocks::choose_blocks() {
   constexpr bool of_symmetric_matrices_alone = false;
   dilu_ =
       std::make_unique<Dilu<exec::Cuda, double>>(context, pattern_, std::string("dilu"), of_symmetric_matrices_alone);
-  for (auto* v : {&r_, &z_}) *v = space_.allocate<double>(place_.size());
+  for (auto* v : {&r_, &z_, &Az_}) *v = space_.allocate<double>(place_.size());
   from_ = space_.allocate<Index>(place_.size());
   const auto row = plan->layout->row.view(), place = place_.view(), from = from_.view();
   space_.for_each(
@@ -86,10 +88,24 @@ void FaceDiluInBlocks::apply(const double* r, double* z) {
       from_.size(), KRILU_FN(Index i) { z[from[i]] = out[i]; });
 }
 
+void FaceDiluInBlocks::apply(const sparse::Operator<exec::Cuda, double>& A, const double* r, double* z, double* Az) {
+  if (&A != factored_) return FacePreconditioner<exec::Cuda>::apply(A, r, z, Az);
+  const auto from = from_.view();
+  const auto in = r_.view(), out = z_.view(), product = Az_.view();
+  space_.for_each(
+      from_.size(), KRILU_FN(Index i) { in[i] = r[from[i]]; });
+  dilu_->apply(*product_, in.data, out.data, product.data);
+  space_.for_each(
+      from_.size(), KRILU_FN(Index i) {
+        z[from[i]] = out[i];
+        Az[from[i]] = product[i];
+      });
+}
+
 std::size_t FaceDiluInBlocks::bytes() const {
   return a_.offsets.bytes() + a_.columns.bytes() + a_.values.bytes() + begin_.bytes() + entry_.bytes() +
          place_.bytes() + (pattern_ ? pattern_->bytes() : 0) + matrix_.bytes() + (dilu_ ? dilu_->bytes() : 0) +
-         from_.bytes() + r_.bytes() + z_.bytes();
+         from_.bytes() + r_.bytes() + z_.bytes() + Az_.bytes();
 }
 
 std::unique_ptr<FacePreconditioner<exec::Cuda>> FaceDiluOn<exec::Cuda>::make(const mesh::LduOperator<exec::Cuda>& A,

@@ -2,8 +2,8 @@
 // DILU over faces on a GPU, which has no time for a launch a level: cells in coloured blocks (schedule/blocks.hpp),
 // read by the slices that sweeps have elsewhere (dilu.hpp). Products stay loops over faces; the slices are filled from
 // the operator's coefficients, on the device. Sweeps by levels, in the operator's own numbering, are had by asking for
-// them (face_dilu.hpp). Cost beside the operator: some 80 bytes a face and a cell; an application moves two words a cell
-// more than one of Solver's, for the way into the blocks' order and back. Included by .cu files only.
+// them (face_dilu.hpp). Cost beside the operator: some 80 bytes a face and a cell; an application moves two words a
+// cell more than one of Solver's, for the way into the blocks' order and back. Included by .cu files only.
 #pragma once
 
 #include <memory>
@@ -25,8 +25,9 @@ class FaceDiluInBlocks final : public FacePreconditioner<exec::Cuda> {
   /// The first values decide which cells are blocks: strong couplings stay within. Throws krilu::ZeroPivot, naming the
   /// mesh's cell.
   void factor(const mesh::LduOperator<exec::Cuda>& A) override;
-  using Preconditioner<exec::Cuda, double>::apply;
   void apply(const double* r, double* z) override;
+  /// Of the A that was factored the product is had from the slices, of which L alone is read once more.
+  void apply(const sparse::Operator<exec::Cuda, double>& A, const double* r, double* z, double* Az) override;
 
   std::size_t bytes() const override;
   std::string description() const override { return "cells in coloured blocks, chosen with the first values"; }
@@ -46,9 +47,12 @@ class FaceDiluInBlocks final : public FacePreconditioner<exec::Cuda> {
   exec::Array<Index> place_;              // of the mesh's cells in the operator's numbering
   std::shared_ptr<const sparse::SlicedPattern> pattern_;
   sparse::SlicedMatrix<double> matrix_;
-  std::unique_ptr<Dilu<exec::Cuda, double>> dilu_;  // once there were values
-  exec::Array<Index> from_;                         // of each row of the slices: its place in the operator's numbering
-  exec::Array<double> r_, z_;
+  // Once there were values:
+  std::unique_ptr<const sparse::SplitOperator<exec::Cuda, double>> product_;
+  std::unique_ptr<Dilu<exec::Cuda, double>> dilu_;
+  exec::Array<Index> from_;  // of each row of the slices: its place in the operator's numbering
+  exec::Array<double> r_, z_, Az_;
+  const mesh::LduOperator<exec::Cuda>* factored_ = nullptr;
   Index asked_for_ = 0;  // the mesh's cell of which the sweeps last wanted to know
 };
 
