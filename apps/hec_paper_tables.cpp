@@ -92,11 +92,9 @@ std::string tables(const std::vector<Row>& rows, const Machine& machine, const B
                       gpu ? fmt::format(" and {}", machine.device) : ", no GPU", o.command);
   text += fmt::format(
       "\nThe paper's rules: GMRES({}); bilu is block ILU(0), bilut block ILUT with the entries and the tolerance "
-      "below, ras restricted additive Schwarz with ILU(0), here of overlap 1; its blocks are METIS's, ours are boxes "
-      "of "
-      "lattices. It states neither overlap, right-hand side nor stopping rule: ours are 1, uniform in -1 to 1 "
-      "(random:{}), and {:.0e} of the first residual "
-      "from zero, {} iterations at most.\n",
+      "below, ras restricted additive Schwarz with ILU(0), here of overlap 1; its blocks are METIS's, ours boxes where "
+      "rows are a lattice's. It states neither overlap, right-hand side nor stopping rule: ours are 1, uniform in -1 "
+      "to 1 (random:{}), and {:.0e} of the first residual from zero, {} iterations at most.\n",
       restart, seed, tolerance, most_iterations);
   text += fmt::format(
       "\nSeconds are of the solve, without the set-up. One core runs once and for {} iterations at most; its seconds "
