@@ -5,6 +5,7 @@
 // (see krilu/solver.hpp) and never an exception.
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 
@@ -18,7 +19,12 @@ class Error : public std::runtime_error {
 /// A factorisation met a pivot that it cannot divide by.
 class ZeroPivot : public Error {
  public:
-  using Error::Error;
+  explicit ZeroPivot(const std::string& what, std::int64_t row = -1) : Error(what), row_(row) {}
+  /// The caller's row, from 0; -1 where it is not known.
+  std::int64_t row() const { return row_; }
+
+ private:
+  std::int64_t row_;
 };
 
 /// Rows that cannot each be given a column of their own in which they have an entry: a square matrix with such a

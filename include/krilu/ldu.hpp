@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The solver for matrices in OpenFOAM's face addressing (LDU): a value for each cell, and one or two for each internal
 // face. Krylov methods run on the faces as they are, by the loops of face_loops.hpp; no matrix in another format is
-// made.
+// made, but for dilu on a GPU.
 //
 //   krilu::LduSolver solver(options);
-//   solver.analyse(mesh);                    // numbering of the cells, loops over faces, levels
+//   solver.analyse(mesh);                    // numbering of the cells, loops over faces
 //   for (each time step) {
 //     solver.factor({diagonal, lower, upper});  // values, as often as they change
 //     krilu::Result r = solver.solve(b, x);     // x holds the initial guess on entry, the solution on return

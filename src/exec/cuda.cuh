@@ -174,8 +174,9 @@ class Cuda {
   /// Launches a kernel that keeps to overlap.cuh by itself.
   template <class... Parameters, class... Arguments>
   void launch(bool overlaps, void (*kernel)(Parameters...), Grid grid, Arguments&&... arguments) const {
-    require_cuda(launch_kernel(stream(), overlaps && device_->overlaps_launches, kernel, grid,
-                               std::forward<Arguments>(arguments)...),
+    overlaps = overlaps && device_->overlaps_launches;
+    if (recording()) device_->shape.push_back(overlaps);
+    require_cuda(launch_kernel(stream(), overlaps, kernel, grid, std::forward<Arguments>(arguments)...),
                  "launching a kernel");
   }
   template <class F>
@@ -248,8 +249,8 @@ class Cuda {
 
   // --- control --------------------------------------------------------------------------------------------------
   /// A graph that is kept: to make it ready takes the host as long as several iterations of a small system take, and
-  /// the GPU waits meanwhile. Once renewed, it is recorded anew, and brought up to date where the nodes are the same
-  /// and what they work on has changed, which takes a tenth of that.
+  /// the GPU waits meanwhile. Once renewed, it is recorded anew, and brought up to date where it has the same nodes and
+  /// they work on something else, which takes far less.
   class Recording {
    public:
     Recording() = default;
@@ -264,7 +265,7 @@ class Cuda {
     friend class Cuda;
     std::shared_ptr<Device> device_;
     cudaGraphExec_t graph_ = nullptr;
-    std::vector<std::size_t> nodes_;  // of each graph in it
+    std::vector<std::size_t> shape_;
     bool current_ = false;
   };
   template <class Body>
@@ -332,7 +333,7 @@ class Cuda {
     std::vector<std::unique_ptr<Array<unsigned>>> counters;
     std::shared_ptr<Nccl> nccl;  // not null: the stream may wait for other ranks
     int depth = 0, rehearsals = 0;
-    std::vector<std::size_t> nodes_recorded;  // of each body, as it ended
+    std::vector<std::size_t> shape;  // of what is recorded: whether each launch overlaps, and each body's nodes
     long synchronisations = 0;
     void* small = nullptr;   // pinned, for small copies
     void* pinned = nullptr;  // for copies from and to pageable memory, by stages
@@ -407,7 +408,7 @@ __global__ inline void set_condition(Turn turn, cudaGraphConditionalHandle handl
 template <class Body>
 void Cuda::record(Recording& kept, Body body) const {
   Device& d = *device_;
-  d.nodes_recorded.clear();
+  d.shape.clear();
   cudaGraph_t graph = nullptr;
   require_cuda(cudaGraphCreate(&graph, 0), "making a graph");
   require_cuda(cudaStreamBeginCaptureToGraph(d.stream, graph, nullptr, nullptr, 0, cudaStreamCaptureModeRelaxed),
@@ -427,8 +428,9 @@ void Cuda::record(Recording& kept, Body body) const {
   require_cuda(cudaStreamEndCapture(d.stream, &graph), "recording a graph");
   // The driver may wait for what runs here, and kernels of a team wait for other ranks: those that came before first.
   if (team_) require_cuda(cudaStreamSynchronize(d.stream), "working on the GPU");
-  d.nodes_recorded.push_back(nodes_of(graph));
-  const bool alike = kept.graph_ && kept.nodes_ == d.nodes_recorded;
+  d.shape.push_back(nodes_of(graph));
+  // Whether a launch overlaps is said by an edge, which no update is said to change.
+  const bool alike = kept.graph_ && kept.shape_ == d.shape;
   cudaGraphExecUpdateResultInfo difference;
   if (!alike || cudaGraphExecUpdate(kept.graph_, graph, &difference) != cudaSuccess) {
     if (alike) cudaGetLastError();
@@ -436,7 +438,7 @@ void Cuda::record(Recording& kept, Body body) const {
     kept.device_ = device_;
     require_cuda(cudaGraphInstantiate(&kept.graph_, graph, 0), "making a graph ready");
   }
-  kept.nodes_ = d.nodes_recorded;
+  kept.shape_ = d.shape;
   kept.current_ = true;
   require_cuda(cudaGraphDestroy(graph), "making a graph ready");
   if (team_) team_->meet();
@@ -506,7 +508,7 @@ void Cuda::conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Body
   }
   leave();
   require_cuda(cudaStreamEndCapture(inner, &recorded), "recording the body of a loop");
-  d.nodes_recorded.push_back(nodes_of(recorded));
+  d.shape.push_back(nodes_of(recorded));
 }
 
 }  // namespace krilu::exec

@@ -46,8 +46,8 @@ class Gmres final : public Method<Space, T> {
         u_(ex_.template allocate<T>(n_)),
         z_(ex_.template allocate<T>(n_)),
         w_(ex_.template allocate<T>(n_)),
-        // H and S: m columns of m + 1; h: the newest column of H, not rotated; a, b: what u and w hold of the basis;
-        // Givens cosines and sines; g: the rotated right-hand side; y: the coefficients of x; numbers
+        // H and S: m columns of m + 1; h: the newest column of H, not rotated; a, b: what u and w, or r, hold of the
+        // basis; Givens cosines and sines; g: the rotated right-hand side; y: the coefficients of x; numbers
         small_(ex_.template allocate<T>(2 * std::size_t(m_ + 1) * std::size_t(m_) + 7 * std::size_t(m_ + 2) +
                                         std::size_t(numbers))),
         counters_(ex_.template allocate<Index>(std::size_t(4 + m_))),

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <limits>
 #include <numeric>
 
 #include "mesh/cell_graph.hpp"
@@ -86,17 +88,17 @@ FaceLevels face_levels(const exec::Host& host, const Mesh& mesh, std::span<const
   host.for_each_range(n, [&](Index first, Index last) {
     for (Index k = first; k < last; ++k) {
       const Index c = out.cell[std::size_t(k)];
-      FaceLevels::Entry* const begin = out.entry.data() + out.begin[std::size_t(k)];
-      FaceLevels::Entry* end = begin;
+      FaceEntry* const begin = out.entry.data() + out.begin[std::size_t(k)];
+      FaceEntry* end = begin;
       for (Offset e = of.offsets[std::size_t(c)]; e < of.offsets[std::size_t(c) + 1]; ++e) {
         const Index f = of.face[std::size_t(e)];
         *end++ = {cells.owner[std::size_t(f)] == c ? f : ~f, of.cell[std::size_t(e)]};
       }
-      const auto face = [](const FaceLevels::Entry& e) { return e.face < 0 ? ~e.face : e.face; };
-      std::sort(begin, end, [&](const FaceLevels::Entry& a, const FaceLevels::Entry& b) {
+      const auto face = [](const FaceEntry& e) { return e.face < 0 ? ~e.face : e.face; };
+      std::sort(begin, end, [&](const FaceEntry& a, const FaceEntry& b) {
         return std::pair(a.other, face(a)) < std::pair(b.other, face(b));
       });
-      const auto later = std::find_if(begin, end, [&](const FaceLevels::Entry& e) { return e.other > c; });
+      const auto later = std::find_if(begin, end, [&](const FaceEntry& e) { return e.other > c; });
       out.split[std::size_t(k)] = out.begin[std::size_t(k)] + Offset(later - begin);
     }
   });
@@ -104,6 +106,9 @@ FaceLevels face_levels(const exec::Host& host, const Mesh& mesh, std::span<const
 }
 
 FaceRows face_rows(const exec::Host& host, const Mesh& mesh, std::span<const Index> face_order) {
+  if (2 * std::int64_t(face_order.size()) + mesh.cells > std::numeric_limits<Offset>::max())
+    throw Error(fmt::format("{} cells and {} internal faces are more than 2147483647 entries of a matrix", mesh.cells,
+                            face_order.size()));
   const mesh::CellFaces of = mesh::cell_faces(host, mesh.cells, mesh.owner, mesh.neighbour);
   std::vector<Index> place(face_order.size());
   for (std::size_t f = 0; f < face_order.size(); ++f) place[std::size_t(face_order[f])] = Index(f);
@@ -122,7 +127,7 @@ FaceRows face_rows(const exec::Host& host, const Mesh& mesh, std::span<const Ind
         out.entry[std::size_t(e)] = {mesh.owner[std::size_t(f)] == c ? there : ~there, of.cell[std::size_t(e)]};
       }
       const auto own = std::span(out.entry).subspan(std::size_t(begin), std::size_t(end - begin));
-      std::ranges::sort(own, {}, &FaceLevels::Entry::other);
+      std::ranges::sort(own, {}, &FaceEntry::other);
       Offset columns = 1;
       for (std::size_t k = 0; k < own.size(); ++k) columns += k == 0 || own[k].other != own[k - 1].other;
       out.offsets[std::size_t(c) + 1] = columns;

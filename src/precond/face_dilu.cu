@@ -20,6 +20,8 @@ FaceDiluInBlocks::FaceDiluInBlocks(const mesh::LduOperator<exec::Cuda>& A, const
   std::vector<Index> place(cell_order.size());
   for (std::size_t i = 0; i < place.size(); ++i) place[std::size_t(cell_order[i])] = Index(i);
   place_ = space_.brought(place);
+  from_ = space_.allocate<Index>(place.size());
+  for (auto* v : {&r_, &z_, &Az_}) *v = space_.allocate<double>(place.size());
 }
 
 void FaceDiluInBlocks::factor(const mesh::LduOperator<exec::Cuda>& A) {
@@ -28,11 +30,11 @@ void FaceDiluInBlocks::factor(const mesh::LduOperator<exec::Cuda>& A) {
   take(A.coefficients());
   if (!dilu_) choose_blocks();
   sparse::fill_values(space_, pattern_, a_.values.data(), matrix_);
-  product_ = std::make_unique<const sparse::SplitOperator<exec::Cuda, double>>(space_, matrix_);
+  if (!product_) product_ = std::make_unique<const sparse::SplitOperator<exec::Cuda, double>>(space_, matrix_);
   try {
     dilu_->factor({matrix_}, 0);
-  } catch (const ZeroPivot&) {
-    throw ZeroPivot(face_pivot_sentence(asked_for_, false));
+  } catch (const ZeroPivot& e) {
+    throw ZeroPivot(face_pivot_sentence(Index(e.row()), false), e.row());
   }
 }
 
@@ -64,26 +66,29 @@ void FaceDiluInBlocks::choose_blocks() {
   const auto blocks = schedule::BlockBuilder<exec::Cuda>(space_, a_.view(), a_.view()).build();
   const auto plan = std::make_shared<const schedule::Plan>(schedule::by_blocks(space_, a_, blocks));
   pattern_ = std::make_shared<const sparse::SlicedPattern>(space_, a_, plan->layout);
-  const auto cell_of = [this, plan](Index row) {
-    return asked_for_ = space_.read(plan->layout->row, std::size_t(row));
-  };
+  const auto row = plan->layout->row.view(), place = place_.view(), from = from_.view();
+  space_.for_each(
+      from_.size(), KRILU_FN(Index i) { from[i] = place[row[i]]; });
+  const auto cell_of = [ex = space_, plan](Index i) { return ex.read(plan->layout->row, std::size_t(i)); };
   const Context<exec::Cuda> context{space_, triangular::Strategy::automatic, cell_of, plan, &a_};
   constexpr bool of_symmetric_matrices_alone = false;
   dilu_ =
       std::make_unique<Dilu<exec::Cuda, double>>(context, pattern_, std::string("dilu"), of_symmetric_matrices_alone);
-  for (auto* v : {&r_, &z_, &Az_}) *v = space_.allocate<double>(place_.size());
-  from_ = space_.allocate<Index>(place_.size());
-  const auto row = plan->layout->row.view(), place = place_.view(), from = from_.view();
+}
+
+void FaceDiluInBlocks::bring(const double* r) {
+  const auto from = from_.view();
+  const auto in = r_.view();
   space_.for_each(
-      from_.size(), KRILU_FN(Index i) { from[i] = place[row[i]]; });
+      from_.size(), KRILU_FN(Index i) { in[i] = r[from[i]]; });
 }
 
 void FaceDiluInBlocks::apply(const double* r, double* z) {
+  if (!dilu_) return;  // no cells
+  bring(r);
   const auto from = from_.view();
-  const auto in = r_.view(), out = z_.view();
-  space_.for_each(
-      from_.size(), KRILU_FN(Index i) { in[i] = r[from[i]]; });
-  if (dilu_) dilu_->apply(in.data, out.data);
+  const auto out = z_.view();
+  dilu_->apply(r_.data(), out.data);
   space_.for_each(
       from_.size(), KRILU_FN(Index i) { z[from[i]] = out[i]; });
 }
@@ -91,10 +96,9 @@ void FaceDiluInBlocks::apply(const double* r, double* z) {
 void FaceDiluInBlocks::apply(const sparse::Operator<exec::Cuda, double>& A, const double* r, double* z, double* Az) {
   if (&A != factored_) return FacePreconditioner<exec::Cuda>::apply(A, r, z, Az);
   const auto from = from_.view();
-  const auto in = r_.view(), out = z_.view(), product = Az_.view();
-  space_.for_each(
-      from_.size(), KRILU_FN(Index i) { in[i] = r[from[i]]; });
-  dilu_->apply(*product_, in.data, out.data, product.data);
+  const auto out = z_.view(), product = Az_.view();
+  bring(r);
+  dilu_->apply(*product_, r_.data(), out.data, product.data);
   space_.for_each(
       from_.size(), KRILU_FN(Index i) {
         z[from[i]] = out[i];

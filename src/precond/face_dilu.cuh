@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // DILU over faces on a GPU, which has no time for a launch a level: cells in coloured blocks (schedule/blocks.hpp),
-// read by the slices that sweeps have elsewhere (dilu.hpp). Products stay loops over faces; the slices are filled from
-// the operator's coefficients, on the device. Sweeps by levels, in the operator's own numbering, are had by asking for
-// them (face_dilu.hpp). Cost beside the operator: some 80 bytes a face and a cell; an application moves two words a
-// cell more than one of Solver's, for the way into the blocks' order and back. Included by .cu files only.
+// read by the slices that sweeps have elsewhere (dilu.hpp) and filled from the operator's coefficients, on the device.
+// A z comes with z then, at the price of L (dilu.cu); residuals stay loops over faces. Sweeps by levels, in the
+// operator's own numbering, are had by asking for them (face_dilu.hpp). Cost beside the operator: some 80 bytes a face
+// and a cell; an application moves five words a cell more than one of Solver's, for the way into the blocks' order and
+// back. Included by .cu files only.
 #pragma once
 
 #include <memory>
@@ -19,9 +20,6 @@ class FaceDiluInBlocks final : public FacePreconditioner<exec::Cuda> {
  public:
   /// For matrices of A's mesh. Throws krilu::Error where it is too large for the device.
   FaceDiluInBlocks(const mesh::LduOperator<exec::Cuda>& A, const Mesh& mesh);
-  FaceDiluInBlocks(const FaceDiluInBlocks&) = delete;  // the sweeps ask it for the mesh's cells
-  FaceDiluInBlocks& operator=(const FaceDiluInBlocks&) = delete;
-
   /// The first values decide which cells are blocks: strong couplings stay within. Throws krilu::ZeroPivot, naming the
   /// mesh's cell.
   void factor(const mesh::LduOperator<exec::Cuda>& A) override;
@@ -38,13 +36,15 @@ class FaceDiluInBlocks final : public FacePreconditioner<exec::Cuda> {
 
   void take(const mesh::LduCoefficients& coefficients);
   void choose_blocks();
+  /// Into the order of the blocks, to r_.
+  void bring(const double* r);
 
  private:
   exec::Cuda space_;
   sparse::DeviceCsr a_;  // a row a cell of the mesh
   exec::Array<Offset> begin_;
-  exec::Array<FaceLevels::Entry> entry_;  // as FaceRows has them
-  exec::Array<Index> place_;              // of the mesh's cells in the operator's numbering
+  exec::Array<FaceEntry> entry_;  // as FaceRows has them
+  exec::Array<Index> place_;      // of the mesh's cells in the operator's numbering
   std::shared_ptr<const sparse::SlicedPattern> pattern_;
   sparse::SlicedMatrix<double> matrix_;
   // Once there were values:
@@ -53,7 +53,6 @@ class FaceDiluInBlocks final : public FacePreconditioner<exec::Cuda> {
   exec::Array<Index> from_;  // of each row of the slices: its place in the operator's numbering
   exec::Array<double> r_, z_, Az_;
   const mesh::LduOperator<exec::Cuda>* factored_ = nullptr;
-  Index asked_for_ = 0;  // the mesh's cell of which the sweeps last wanted to know
 };
 
 template <>

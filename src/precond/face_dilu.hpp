@@ -39,17 +39,19 @@ struct FaceSteps {
   std::size_t bytes() const { return (lower.size() + upper.size() + face.size()) * sizeof(Index); }
 };
 
+/// A face as a cell sees it.
+struct FaceEntry {
+  Index face;   // or ~face where the cell at work is the face's neighbour
+  Index other;  // the cell beyond
+};
+
 /// The faces of each cell, cells sorted by level.
 struct FaceLevels {
-  struct Entry {
-    Index face;   // or ~face where the cell at work is the face's neighbour
-    Index other;  // the cell beyond
-  };
   // Row k is cell[k]. Its entries are begin[k] .. begin[k+1]-1, ascending by the cell beyond; those from split[k] on
   // have a cell beyond that comes later.
   Buffer<Index> cell;
   Buffer<Offset> begin, split;
-  Buffer<Entry> entry;
+  Buffer<FaceEntry> entry;
   std::vector<Index> offsets;  // rows offsets[l] .. offsets[l+1]-1 are level l
 
   Index count() const { return offsets.empty() ? 0 : Index(offsets.size()) - 1; }
@@ -67,9 +69,9 @@ FaceLevels face_levels(const exec::Host& host, const Mesh& mesh, std::span<const
 struct FaceRows {
   Buffer<Offset> offsets, begin;
   Buffer<Index> columns;
-  Buffer<FaceLevels::Entry> entry;
+  Buffer<FaceEntry> entry;
 };
-/// face_order: as above; cells keep the mesh's numbers. Throws krilu::Error where there are 2^30 faces or more.
+/// face_order: as above; cells keep the mesh's numbers. Throws krilu::Error where that would be 2^31 columns or more.
 FaceRows face_rows(const exec::Host& host, const Mesh& mesh, std::span<const Index> face_order);
 
 /// Whether levels, on average, keep so many threads of the host busy.
@@ -151,7 +153,10 @@ class FaceDilu final : public FacePreconditioner<Space> {
         KRILU_FN(Index count) { bad() = count; });
     Index count = 0;
     space_.copy_out(&count, bad_, 1);
-    if (count > 0) throw ZeroPivot(face_pivot_sentence(A.loops().cell_order()[first_bad()]));
+    if (count > 0) {
+      const Index cell = A.loops().cell_order()[first_bad()];
+      throw ZeroPivot(face_pivot_sentence(cell), cell);
+    }
   }
   using Preconditioner<Space, double>::apply;
   void apply(const double* r, double* z) override {
@@ -211,7 +216,7 @@ class FaceDilu final : public FacePreconditioner<Space> {
             const double rd_c = rd[c];
             double sum = rd_c * r[c];
             for (Offset e = begin[k]; e < split[k]; ++e) {
-              const FaceLevels::Entry at = entry[e];
+              const FaceEntry at = entry[e];
               sum -= rd_c * (at.face < 0 ? lower[~at.face] : upper[at.face]) * z[at.other];
             }
             z[c] = sum;
@@ -225,7 +230,7 @@ class FaceDilu final : public FacePreconditioner<Space> {
             const double rd_c = rd[c];
             double sum = z[c];
             for (Offset e = begin[k + 1]; e-- > split[k];) {
-              const FaceLevels::Entry at = entry[e];
+              const FaceEntry at = entry[e];
               sum -= rd_c * (at.face < 0 ? lower[~at.face] : upper[at.face]) * z[at.other];
             }
             z[c] = sum;
@@ -274,7 +279,7 @@ class FaceDilu final : public FacePreconditioner<Space> {
   std::vector<Index> offsets_;
   exec::Array<Index> cell_;
   exec::Array<Offset> begin_, split_;
-  exec::Array<FaceLevels::Entry> entry_;
+  exec::Array<FaceEntry> entry_;
 };
 
 /// DILU over faces as a space has it: on a GPU in another way unless levels are asked for (face_dilu.cuh).

@@ -103,15 +103,18 @@ Index first_unpaired(const sparse::PatternView& p, const Offset* partner, Index 
 }  // namespace
 
 void require_no_trouble(const Trouble& t, const std::string& name, const std::function<Index(Index)>& caller_row) {
-  const auto named = [&](Index row) { return caller_row ? caller_row(row) + 1 : row + 1; };
+  const auto named = [&](Index row) { return caller_row ? caller_row(row) : row; };
   if (t.asymmetric != Trouble::none)
     throw Error(fmt::format("{} needs a symmetric matrix, and row {} is not its column's mirror: use {} instead", name,
-                            named(t.asymmetric), name == "dic" ? "dilu" : "ilu0"));
-  if (t.zero_pivot != Trouble::none)
+                            named(t.asymmetric) + 1, name == "dic" ? "dilu" : "ilu0"));
+  if (t.zero_pivot != Trouble::none) {
+    const Index row = named(t.zero_pivot);
     throw ZeroPivot(
         fmt::format("{}: zero pivot in row {} (counting from 1): give --shift (0.01, say), another ordering, or "
                     "--precond jacobi or none",
-                    name, named(t.zero_pivot)));
+                    name, row + 1),
+        row);
+  }
 }
 
 template <class Space, class T>

@@ -36,18 +36,19 @@ Index row_at(const Order& order, Index k) { return order.empty() ? k : order[std
 
 constexpr Index most_lengths = 255;  // rows longer than this are not told apart
 
-/// Entries before the diagonal, then those after it: what rows of a level are sorted by.
-std::uint16_t sort_key(Index before, Index after) {
+/// Entries before the diagonal, then those after it, in the order of number(row): what rows of a level are sorted by.
+template <class Number>
+std::uint16_t lengths(const CsrView& a, Index row, Number number) {
+  Index before = 0, after = 0;
+  const Index own = number(row);
+  for (Offset k = a.offsets[row]; k < a.offsets[row + 1]; ++k) {
+    const Index other = number(a.columns[k]);
+    before += other < own;
+    after += other > own;
+  }
   return std::uint16_t(std::min(before, most_lengths) << 8 | std::min(after, most_lengths));
 }
-std::uint16_t lengths(const CsrView& a, Index row) {
-  Index before = 0, after = 0;
-  for (Offset k = a.offsets[row]; k < a.offsets[row + 1]; ++k) {
-    before += a.columns[k] < row;
-    after += a.columns[k] > row;
-  }
-  return sort_key(before, after);
-}
+Index as_it_is(Index row) { return row; }
 
 }  // namespace
 
@@ -61,16 +62,9 @@ sparse::RowOrder by_levels(const exec::Host& host, const CsrView& a, const CsrVi
   // Within a level: by entries before the diagonal, then by entries after it, shortest first.
   Buffer<std::uint16_t> length(std::size_t(a.rows));
   host.for_each_range(std::size_t(a.rows), [&](Index begin, Index end) {
-    for (Index i = begin; i < end; ++i) {
-      Index before = 0, after = 0;
-      const Index own = is_natural ? i : rank[std::size_t(i)];
-      for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
-        const Index other = is_natural ? a.columns[k] : rank[std::size_t(a.columns[k])];
-        before += other < own;
-        after += other > own;
-      }
-      length[std::size_t(i)] = sort_key(before, after);
-    }
+    const auto ranked = [&](Index row) { return rank[std::size_t(row)]; };
+    for (Index i = begin; i < end; ++i)
+      length[std::size_t(i)] = is_natural ? lengths(a, i, as_it_is) : lengths(a, i, ranked);
   });
 
   sparse::RowOrder out;
@@ -87,8 +81,8 @@ sparse::RowOrder by_levels(const exec::Host& host, const CsrView& a, const CsrVi
 
 sparse::RowOrder by_parts(const exec::Host& host, const CsrView& a, const CsrView& adjacency,
                           const std::vector<Index>& parts) {
+  if (parts.size() <= 2) return by_levels(host, a, adjacency, {});
   const std::size_t count = parts.size() - 1;
-  if (count <= 1) return by_levels(host, a, adjacency, {});
   sparse::RowOrder out;
   out.rows = natural(a.rows);
   out.place.resize(out.rows.size());
@@ -106,7 +100,7 @@ sparse::RowOrder by_parts(const exec::Host& host, const CsrView& a, const CsrVie
       Index own = 0;
       for (Offset k = adjacency.offsets[i]; k < adjacency.offsets[i + 1]; ++k)
         if (const Index j = adjacency.columns[k]; j < i) own = std::max(own, key[std::size_t(j)].level + 1);
-      key[std::size_t(i)] = {own, lengths(a, i)};
+      key[std::size_t(i)] = {own, lengths(a, i, as_it_is)};
     }
     const auto of = [&](Index row) { return key[std::size_t(row)]; };
     std::ranges::stable_sort(std::span(out.rows).subspan(std::size_t(begin), std::size_t(end - begin)), {}, of);

@@ -263,18 +263,18 @@ std::vector<Index> partition_of_lattice(const exec::Host& host, const Lattice& l
   };
   const auto halves = [&](const Piece& p) {
     const auto own = std::span(place).subspan(std::size_t(p.begin), std::size_t(p.end - p.begin));
-    int longest = 0;
-    for (Index direction = Place::directions, length = -1; direction-- > 0;) {
-      Index least = std::numeric_limits<Index>::max(), most = 0;
-      for (const Place& at : own) {
-        least = std::min(least, at.along(direction));
-        most = std::max(most, at.along(direction));
+    std::array<Index, Place::directions> least, most;
+    least.fill(std::numeric_limits<Index>::max());
+    most.fill(0);
+    for (const Place& at : own)
+      for (int d = 0; d < Place::directions; ++d) {
+        least[std::size_t(d)] = std::min(least[std::size_t(d)], at.along(d));
+        most[std::size_t(d)] = std::max(most[std::size_t(d)], at.along(d));
       }
-      if (most - least > length) {
-        length = most - least;
-        longest = direction;
-      }
-    }
+    const auto length = [&](int d) { return most[std::size_t(d)] - least[std::size_t(d)]; };
+    int longest = Place::directions - 1;
+    for (int d = longest; d-- > 0;)
+      if (length(d) > length(longest)) longest = d;
     const Index left = p.parts / 2, middle = p.begin + Index(std::int64_t(p.end - p.begin) * left / p.parts);
     std::nth_element(own.begin(), own.begin() + (middle - p.begin), own.end(),
                      [longest](const Place& a, const Place& b) { return a.led_by(longest) < b.led_by(longest); });

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Subdomains for block ILU and restricted additive Schwarz: a matrix's rows in even parts that cut few couplings, each
 // extended by layers of neighbours. Paper: Liu, Chen et al., parallel triangular solvers on GPU (about 2012), section 3
-// (METIS parts, extended along the graph), after Cai and Sarkis (1999). Integers only.
+// (METIS parts, extended along the graph), after Cai and Sarkis (1999); lattices are cut by coordinates. Integers only.
 //
-// Cost: the partition; of a lattice, which needs no METIS, a pass over the rows for each doubling of the parts, shared
-// by the threads but for the first few; of other graphs, serial, from 0.3 (512 parts) to 2 (8192 parts) microseconds a
-// row, up to three times that where rows stand in random order. Then O(rows + couplings) of the extended parts, shared
-// by the threads, and one array of all rows a thread.
+// Cost: the partition; of a lattice a few passes over the rows for each doubling of the parts, shared by the threads
+// but for the first few doublings; of other graphs, serial, from 0.3 (512 parts) to 2 (8192 parts) microseconds a row,
+// up to three times that where rows stand in random order. Then O(rows + couplings) of the extended parts, shared by
+// the threads, and one array of all rows a thread.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ Subdomains subdomains(const exec::Host& host, const CsrView& adjacency, Index pa
                       const Order& order = {});
 
 /// part[row] < parts, none of which has a row more than another, but for what does not divide: the lattice is cut in
-/// two across its longest direction, again and again, each time between two rows of a plane if it must be. Sides below
-/// 2^21.
+/// two across its longest direction, again and again, each time between two rows of a plane if it must be. parts is at
+/// least 1 and the sides are below 2^21.
 std::vector<Index> partition_of_lattice(const exec::Host& host, const Lattice& lattice, Index parts);
 
 /// part[row] < parts, as partition() gives it, in half to a quarter of its time where parts are many: neighbours are

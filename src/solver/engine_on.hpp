@@ -255,11 +255,12 @@ class EngineOn final : public EngineIn<Space> {
     enter();
     system_.permute_in(b_.data(), b);
     ex_.clear(x_);
-    if (product) renew();
-    krylov::Outcome out = product
-                              ? run(GivenProduct<Space, System>(ex_, system_, Index(b_.size()), product), true, monitor)
-                              : run(*this->product(), true, monitor);
-    if (product) renew();
+    const auto solved = [&] {
+      if (!product) return run(*this->product(), true, monitor);
+      const Renewed apart(*this);  // from solves with the matrix
+      return run(GivenProduct<Space, System>(ex_, system_, Index(b_.size()), product), true, monitor);
+    };
+    const krylov::Outcome out = solved();
     system_.permute_out(x, x_.data());
     return out;
   }
@@ -393,6 +394,14 @@ class EngineOn final : public EngineIn<Space> {
   }
   /// Before the next solve does anything else than the last one.
   void renew() { kept_->iterations.renew(); }
+  /// Before it is made, and when it goes.
+  struct Renewed {
+    explicit Renewed(EngineOn& e) : engine(e) { engine.renew(); }
+    ~Renewed() { engine.renew(); }
+    Renewed(const Renewed&) = delete;
+    Renewed& operator=(const Renewed&) = delete;
+    EngineOn& engine;
+  };
   /// A x = b, in the solver's order, b_ and the guess x_ being there.
   krylov::Outcome run(const sparse::Operator<Space, T>& A, bool from_zero, Monitor& monitor,
                       const krylov::Patience& patience = {}) {

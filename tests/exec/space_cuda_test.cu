@@ -3,6 +3,7 @@
 // bits on every run. Kernels stand in free functions: nvcc takes none inside a test's private body.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -97,29 +98,47 @@ std::pair<std::vector<int>, int> recorded_goes(const Cuda& ex, int goes) {
   return got;
 }
 
-/// What a loop adds to x by each of three recordings of it, renewed in between: `rounds` rounds of it, each of
-/// `kernels` kernels that add `by`, to other memory every time.
+/// What a loop by recordings that are renewed in between adds to each of n entries, or -1 where they differ: `rounds`
+/// rounds of it, each of `kernels` kernels that add `by`, and `twice` that add it twice, and every other one adds more;
+/// to other memory every time.
 struct LoopOf {
   int rounds, kernels, by;
+  std::size_t n = 1;
+  int twice = 0;
 };
+constexpr int more = 1000;
 std::vector<int> renewed_goes(const Cuda& ex, const std::vector<LoopOf>& loops) {
   std::vector<int> got;
   std::vector<Array<int>> memory;  // all alive, so that none has the place of another
   Cuda::Recording kept;
   for (const LoopOf loop : loops) {
-    memory.push_back(ex.allocate<int>(3));
+    memory.push_back(ex.allocate<int>(loop.n + 3));
     ex.clear(memory.back());
-    const auto stop = memory.back().scalar(0), round = memory.back().scalar(1), x = memory.back().scalar(2);
+    const auto stop = memory.back().scalar(0), round = memory.back().scalar(1), odd = memory.back().scalar(2);
+    const View<int> x{memory.back().data() + 3};
     kept.renew();
     for (int go = 0; go < 2; ++go) {
       ex.replay(kept, [&] {
         ex.once(KRILU_FN() { stop() = round() = 0; });
         ex.repeat_until(stop, [&] {
-          for (int k = 0; k < loop.kernels; ++k) ex.once(KRILU_FN() { x() += loop.by; });
-          ex.once(KRILU_FN() { stop() = ++round() == loop.rounds; });
+          ex.once(KRILU_FN() {
+            odd() = ++round() % 2;
+            stop() = round() == loop.rounds;
+          });
+          for (int k = 0; k < loop.kernels; ++k)
+            ex.for_each(
+                loop.n, KRILU_FN(Index i) { x[i] += loop.by; });
+          for (int k = 0; k < loop.twice; ++k)
+            ex.for_each(
+                loop.n, KRILU_FN(Index i) { x[i] += 2 * loop.by; });
+          ex.when(odd, [&] {
+            ex.for_each(
+                loop.n, KRILU_FN(Index i) { x[i] += more * loop.by; });
+          });
         });
       });
-      got.push_back(out(ex, memory.back())[2]);
+      const std::vector<int> all = out(ex, memory.back());
+      got.push_back(std::equal(all.begin() + 4, all.end(), all.begin() + 3) ? all[3] : -1);
     }
   }
   return got;
@@ -373,9 +392,18 @@ TEST(CudaSpace, ARecordingIsMadeOnceAndLaunchedAgain) {
 TEST(CudaSpace, ARenewedRecordingDoesWhatItsBodyDoesNow) {
   KRILU_REQUIRE_GPU();
   const Cuda ex;
-  // Other memory and numbers, more kernels, the same of them, fewer.
-  EXPECT_EQ(renewed_goes(ex, {{3, 1, 1}, {5, 1, 10}, {2, 3, 1}, {4, 3, 2}, {3, 1, 1}}),
-            (std::vector<int>{3, 6, 50, 100, 6, 12, 24, 48, 3, 6}));
+  // Other memory and numbers, more kernels, the same of them, fewer; and with as many nodes sizes of which one overlaps
+  // launches and the next does not, and other functions.
+  constexpr std::size_t large = 1'000'000;
+  const std::vector<LoopOf> loops{{3, 1, 1},          {5, 1, 10},        {2, 3, 1}, {4, 3, 2},
+                                  {3, 1, 1},          {3, 1, 1, large},  {3, 1, 1}, {2, 1, 7, large},
+                                  {4, 1, 1, 1000, 1}, {4, 0, 3, 1000, 2}};
+  std::vector<int> expected;
+  for (const LoopOf& l : loops) {
+    const int go = l.by * (l.rounds * (l.kernels + 2 * l.twice) + more * ((l.rounds + 1) / 2));
+    expected.insert(expected.end(), {go, 2 * go});
+  }
+  EXPECT_EQ(renewed_goes(ex, loops), expected);
 }
 
 TEST(CudaSpace, CopiesArriveWholeWhateverTheirSize) {

@@ -249,6 +249,42 @@ TEST(LduSolverOnGpu, AZeroPivotIsNamedByTheMeshsCell) {
     FAIL() << "nothing was thrown";
   } catch (const ZeroPivot& e) {
     EXPECT_NE(std::string(e.what()).find("cell 1 "), std::string::npos) << e.what();
+    EXPECT_EQ(e.row(), 1);
+  }
+  // It is forgotten with other values.
+  const std::vector<double> better{9, 9, 9, 9}, b{1, 2, 3, 4};
+  std::vector<double> x(4, 0.0);
+  solver.factor({better, lower, upper});
+  EXPECT_EQ(solver.solve(b, x).status, Status::converged);
+  EXPECT_NEAR(9 * x[0] + 2 * x[1], 1, 1e-7);
+  EXPECT_NEAR(x[2] + 9 * x[3], 4, 1e-7);
+}
+
+TEST(LduSolverOnGpu, MeshesOfAnySizeFollowOneAnother) {
+  KRILU_REQUIRE_GPU();
+  for (const char* precond : {"jacobi", "dic"}) {
+    Options o;
+    o.solver = "cg";
+    o.precond = precond;
+    o.device = "cuda";
+    const FaceLoopOptions loops{"gather", "none"};
+    LduSolver solver(o, loops);
+    for (const char* name : {"mesh:box:9x8x7", "mesh:box:64x64x64", "mesh:box:12x11x10"}) {
+      SCOPED_TRACE(std::string(name) + " " + precond);
+      const Mesh m = generate_mesh(name);
+      const sparse::Ldu a = test::transport_matrix(m, {1, {0, 0, 0}, 0.9});
+      const std::vector<double> b = test::random_values(std::size_t(m.cells), 3);
+      std::vector<double> x(b.size(), 0.0), y = x;
+      solver.analyse(m);
+      solver.factor(view(a));
+      const Result r = solver.solve(b, x);
+      ASSERT_EQ(r.status, Status::converged);
+      LduSolver fresh(o, loops);
+      fresh.analyse(m);
+      fresh.factor(view(a));
+      EXPECT_EQ(fresh.solve(b, y).history, r.history);
+      EXPECT_EQ(x, y);
+    }
   }
 }
 

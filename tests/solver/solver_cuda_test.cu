@@ -203,6 +203,33 @@ TEST(GpuSolver, ValuesChangeWithoutANewAnalysis) {
     }
 }
 
+// What is kept of the solves before is of another size, whose launches overlap where these do not.
+TEST(GpuSolver, SystemsOfAnySizeFollowOneAnother) {
+  KRILU_REQUIRE_GPU();
+  for (const auto& [method, precond] :
+       {std::pair("cg", "jacobi"), std::pair("cg", "dic"), std::pair("bicgstab", "dilu"), std::pair("gmres", "jacobi"),
+        std::pair("gmres", "dilu")}) {
+    Options o;
+    o.solver = method;
+    o.precond = precond;
+    o.device = "cuda";
+    Solver solver(o);
+    for (const char* name : {"gen:poisson3d:9x8x7", "gen:poisson3d:64x64x64", "gen:poisson3d:12x11x10"}) {
+      SCOPED_TRACE(std::string(name) + " " + method + " " + precond);
+      const CsrMatrix a = generate(name);
+      const std::vector<double> b = random_values(std::size_t(a.rows), 4);
+      std::vector<double> x(b.size(), 0.0), y = x;
+      solver.setup(a);
+      const Result r = solver.solve(b, x);
+      ASSERT_EQ(r.status, Status::converged);
+      Solver fresh(o);
+      fresh.setup(a);
+      EXPECT_EQ(fresh.solve(b, y).history, r.history);
+      EXPECT_EQ(x, y);
+    }
+  }
+}
+
 TEST(GpuSolver, SetupIsAnalyseAndFactor) {
   KRILU_REQUIRE_GPU();
   // The second is strongly coupled along z, where blocks that know the values lie.
