@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a slice comes to that is a node: K rows with the same columns. A step is one column: the values of all rows
-// stand side by side, x is one number for all of them, and nothing is gathered. The node's own square is a step for
-// each of its columns but one, in the sequence of elimination: in a sweep a row of it waits for the one before. All of
-// it is unrolled for each K, so that sums stay in registers.
+// What a slice comes to that is a node: K rows with the same columns. The values of all rows stand side by side, column
+// by column, x is one number for all of them, and nothing is gathered. Columns that follow one another, as those of
+// another node do, are taken together: their values are one row of numbers, and where two columns of K rows fill a
+// register, they are one of its operations. The node's own square is a step for each of its columns but one, in the
+// sequence of elimination: in a sweep a row of it waits for the one before. All of it is unrolled for each K, so that
+// sums stay in registers.
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 
 #include "sparse/read_ahead.hpp"
@@ -13,16 +16,38 @@
 
 namespace krilu::sparse {
 
+/// Two columns of K rows side by side in a register.
+template <int K, class T>
+struct TwoColumns {
+  static constexpr int lanes = K <= 2 ? 4 : 8;
+  static constexpr bool fit = 2 * K <= lanes && exec::simd_width<T>(lanes) == lanes;
+  exec::Simd<T, lanes> sum = exec::zeros<T, lanes>();
+
+  /// Adds the values of all rows in two columns times x of each.
+  template <class S>
+  [[gnu::always_inline]] void add(const S* value, const T* x) {
+    sum += exec::load<T, lanes>(value) * exec::each_of_two<T, K, lanes>(x);
+  }
+  [[gnu::always_inline]] void add(const TwoColumns& other) { sum += other.sum; }
+  /// Adds both columns to the rows' sums.
+  [[gnu::always_inline]] void add_to(RowSums<K, T>& rows) const {
+    constexpr int L = RowSums<K, T>::lanes;
+    static_assert(RowSums<K, T>::registers == 1);
+    const exec::Simd<T, lanes> both = sum + exec::part_of<T, lanes, K>(sum);
+    rows.part[0] += exec::part_of<T, L, 0>(both);
+  }
+};
+
 /// A node's steps in one triangle.
 template <int K, Triangle triangle, class S>
 struct Node {
   static_assert(2 <= K && K <= most_node_rows);
   static constexpr bool upper = triangle == Triangle::upper;
-  const S* value;       // of the first step that is another node's
-  const S* own;         // of the first of its own in the sequence of elimination
-  const Index* column;  // of steps that are other nodes'
-  const Index* behind;  // the last of these
-  Index row;            // the node's first
+  const S* value;  // of the first column that is another node's
+  const S* own;    // of the first of its own in the sequence of elimination
+  // Columns that are other nodes': windows, then single ones.
+  const NodeStep *window, *single, *behind;
+  Index row;  // the node's first
 
   template <class T>
   [[gnu::always_inline]] Node(const SplitView<T, S>& a, Index slice, Index first_row) : row(first_row) {
@@ -31,8 +56,10 @@ struct Node {
     const S *const begin = values + part.offset[slice], *const end = values + part.offset[slice + 1];
     value = upper ? begin + (K - 1) * K : begin;
     own = upper ? begin + (K - 2) * K : end - (K - 1) * K;
-    column = part.step_column + part.step[slice] + (upper ? K - 1 : 0);
-    behind = part.step_column + part.step[slice + 1] - (upper ? 0 : K - 1);
+    const Offset* const step = part.step + 2 * Offset(slice);
+    window = part.node_step + step[0];
+    single = part.node_step + step[1];
+    behind = part.node_step + step[2];
   }
   /// The lane that is eliminated t-th.
   static constexpr int lane(int t) { return upper ? K - 1 - t : t; }
@@ -42,22 +69,27 @@ struct Node {
   /// What all rows have of other nodes. Several sums in turn: none waits for itself.
   template <Way way, class T>
   [[gnu::always_inline]] RowSums<K, T> others(const T* x) const {
-    RowSums<K, T> s0, s1, s2, s3;
-    const Index* c = column;
-    const S* v = value;
-    for (; c + 4 <= behind; c += 4, v += 4 * K) {
-      constexpr int line = 64 / int(sizeof(S));
-      for (int k = 0; k < 4 * K; k += line) read_ahead<way, S>(v + k);
-      s0.add(v, x[c[0]]);
-      s1.add(v + K, x[c[1]]);
-      s2.add(v + 2 * K, x[c[2]]);
-      s3.add(v + 3 * K, x[c[3]]);
-    }
-    for (; c < behind; ++c, v += K) s0.add(v, x[*c]);
-    s0.add(s1);
-    s2.add(s3);
-    s0.add(s2);
-    return s0;
+    constexpr int columns = window_columns(K), line = 64 / int(sizeof(S));
+    constexpr int by_two = TwoColumns<K, T>::fit ? columns / 2 * 2 : 0, turns = by_two ? 1 : std::min(columns, 4);
+    constexpr int at_once = 2 * columns * K <= line ? 2 : 1;  // windows
+    TwoColumns<K, T> two[2];
+    RowSums<K, T> sum[turns];
+    const auto add = [&](const NodeStep& w, int turn) __attribute__((always_inline)) {
+      const S* const v = value + w.at;
+      const T* const its_x = x + w.column;
+      for (int k = 0; turn == 0 && k < columns * K; k += line) read_ahead<way, S>(v + k);
+      for (int c = 0; c < by_two; c += 2) two[(c / 2 + turn) % 2].add(v + c * K, its_x + c);
+      for (int c = by_two; c < columns; ++c) sum[c % turns].add(v + c * K, its_x[c]);
+    };
+    const NodeStep* w = window;
+    for (; w + at_once <= single; w += at_once)
+      for (int t = 0; t < at_once; ++t) add(w[t], t);
+    for (; at_once > 1 && w < single; ++w) add(*w, 0);
+    for (w = single; w < behind; ++w) sum[0].add(value + w->at, x[w->column]);
+    if constexpr (at_once * by_two > 2) two[0].add(two[1]);
+    if constexpr (by_two > 0) two[0].add_to(sum[0]);
+    for (int t = 1; t < turns; ++t) sum[0].add(sum[t]);
+    return sum[0];
   }
   /// What all rows have of x, in the sequence in which a sweep adds it up.
   template <Way way, class T>

@@ -4,6 +4,7 @@
 // product with rows of five entries took 1.7 times as long.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
@@ -58,7 +59,9 @@ struct RowSums {
   /// f(q, s): s, a number or a register, being the sums of rows q, q + 1, .. of the first `rows`.
   template <class F>
   [[gnu::always_inline]] void for_each(Index rows, const F& f) const {
-    if (K == width && rows == K) {
+    if constexpr (K != width) {
+      pieces([&](auto q, auto s) __attribute__((always_inline)) { f(Index(q), s); });
+    } else if (rows == K) {
       for (int m = 0; m < registers; ++m) f(Index(m * lanes), part[m]);
     } else {
       T all[width];
@@ -69,7 +72,18 @@ struct RowSums {
   /// s = f(q, s) in the same way.
   template <class F>
   [[gnu::always_inline]] void update(Index rows, const F& f) {
-    if (K == width && rows == K) {
+    if constexpr (K != width) {
+      pieces([&](auto q, auto s) __attribute__((always_inline)) {
+        Register& r = part[q / lanes];
+        const auto v = f(Index(q), s);
+        if constexpr (sizeof v == sizeof r)
+          r = v;
+        else if constexpr (sizeof v == sizeof(T))
+          r[q % lanes] = v;
+        else
+          r = exec::with_lanes<T, lanes, q % lanes>(r, v);
+      });
+    } else if (rows == K) {
       for (int m = 0; m < registers; ++m) part[m] = f(Index(m * lanes), part[m]);
     } else {
       T all[width];
@@ -77,6 +91,23 @@ struct RowSums {
       for (Index q = 0; q < rows; ++q) all[q] = f(q, all[q]);
       std::memcpy(part, all, sizeof all);
     }
+  }
+
+ private:
+  /// f(integral_constant<int, q>, s) for K rows that do not fill their registers: halves and single lanes of them.
+  template <int q = 0, class F>
+  [[gnu::always_inline]] void pieces(const F& f) const {
+    constexpr int left = std::min(K - q, lanes);
+    constexpr int W = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    constexpr std::integral_constant<int, q> first;
+    const Register& r = part[q / lanes];
+    if constexpr (W == lanes)
+      f(first, r);
+    else if constexpr (W == 1)
+      f(first, T(r[q % lanes]));
+    else
+      f(first, exec::part_of<T, W, q % lanes>(r));
+    if constexpr (q + W < K) pieces<q + W>(f);
   }
 };
 

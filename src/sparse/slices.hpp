@@ -40,7 +40,7 @@ template <int H, Way way, class T, class S, class C>
 template <Way way, class T, class S, class C>
 [[gnu::always_inline]] inline void accumulate_row(const PartPattern& part, const S* value, Index slice, const C* column,
                                                   const T* x, RowSums<1, T>& sum) {
-  constexpr int W = exec::simd_width<T>(8);
+  constexpr int W = exec::simd_width<T>(4);
   exec::Simd<T, W> s = {};
   Offset k = part.offset[slice];
   const Offset end = part.offset[slice + 1];

@@ -272,29 +272,54 @@ SplitPattern::SplitPattern(const exec::Host& host, const CsrView& a, const RowOr
   if (upper_runs * height_ <= rare * upper_entries()) upper_.run = host.allocate<Index>(0);
 }
 
-/// The columns of nodes, once for all of a node's rows, and for their padding.
+/// The columns of nodes, once for all of a node's rows, and for their padding. Windows stand before single columns.
 void SplitPattern::find_steps(const exec::Host& host, Part& part, const std::vector<Offset>& offset) const {
-  part.step = host.allocate<Offset>(offset.size());
-  Offset* const step = part.step.data();
-  step[0] = 0;
+  const bool lower = &part == &lower_;
   const auto rows = [&](Index slice) {
     return host_slice_row_[std::size_t(slice) + 1] - host_slice_row_[std::size_t(slice)];
   };
-  for (Index s = 0; s < slices(); ++s)
-    step[s + 1] = step[s] + (offset[std::size_t(s) + 1] - offset[std::size_t(s)]) / rows(s);
-  part.step_column = host.allocate<Index>(std::size_t(step[slices()]));
   host.for_each_range(std::size_t(slices()), [&](Index begin, Index end) {
     for (Index s = begin; s < end; ++s) {
       // The longest row has them all: the last one of lower entries, the first one of upper entries.
-      const Index lanes = rows(s), longest = &part == &lower_ ? lanes - 1 : 0;
-      for (Offset k = 0; k < step[s + 1] - step[s]; ++k) {
-        Index* const column = part.column.data() + offset[std::size_t(s)] + k * lanes;
-        part.step_column.data()[step[s] + k] = column[longest];
-        std::fill(column, column + lanes, column[longest]);
-      }
+      const Index lanes = rows(s), longest = lower ? lanes - 1 : 0;
+      for (Offset k = offset[std::size_t(s)]; k < offset[std::size_t(s) + 1]; k += lanes)
+        std::fill_n(part.column.data() + k, lanes, part.column.data()[k + longest]);
     }
   });
   std::fill(part.column.data() + offset.back(), part.column.data() + part.column.size(), 0);
+
+  // f(column, at, whether it is a window's first) for a slice's columns that are other nodes'.
+  const auto for_steps = [&](Index slice, auto f) {
+    const Index lanes = rows(slice), window = window_columns(lanes);
+    if (lanes == 1) return;  // a row that is no node
+    const Offset own = Offset(lanes - 1) * lanes, begin = offset[std::size_t(slice)] + (lower ? 0 : own),
+                 end = offset[std::size_t(slice) + 1] - (lower ? own : 0);
+    for (Offset k = begin; k < end;) {
+      const Index* const column = part.column.data() + k;
+      bool follow = k + window * lanes <= end;
+      for (Index c = 1; follow && c < window; ++c) follow = column[c * lanes] == column[0] + c;
+      f(column[0], Index(k - begin), follow);
+      k += follow ? window * lanes : lanes;
+    }
+  };
+  part.step = host.allocate<Offset>(2 * std::size_t(slices()) + 1);
+  Offset* const step = part.step.data();
+  host.for_each_range(std::size_t(slices()), [&](Index begin, Index end) {
+    for (Index s = begin; s < end; ++s) {
+      Offset count[2] = {0, 0};
+      for_steps(s, [&](Index, Index, bool window) { ++count[window ? 0 : 1]; });
+      std::copy_n(count, 2, step + 2 * s + 1);
+    }
+  });
+  step[0] = 0;
+  for (Index k = 0; k < 2 * slices(); ++k) step[k + 1] += step[k];
+  part.node_step = host.allocate<NodeStep>(std::size_t(step[2 * slices()]));
+  host.for_each_range(std::size_t(slices()), [&](Index begin, Index end) {
+    for (Index s = begin; s < end; ++s) {
+      NodeStep* next[2] = {part.node_step.data() + step[2 * s], part.node_step.data() + step[2 * s + 1]};
+      for_steps(s, [&](Index column, Index at, bool window) { *next[window ? 0 : 1]++ = {column, at}; });
+    }
+  });
 }
 
 /// Gives padding its columns, which are multiplied by zero: where all others of a step follow one another, it goes on
@@ -342,7 +367,7 @@ PatternView SplitPattern::view() const {
                        nullptr,
                        p.run.data(),
                        nodes ? p.step.data() : nullptr,
-                       nodes ? p.step_column.data() : nullptr,
+                       nodes ? p.node_step.data() : nullptr,
                        nodes && &p == &upper_};
   };
   return {rows_, slices(), height_, slice_row_.data(), part(lower_), part(upper_)};
@@ -354,7 +379,7 @@ std::size_t SplitPattern::bytes() const {
                   (host_lower_offset_.capacity() + host_upper_offset_.capacity()) * sizeof(Offset);
   for (const Part* p : {&lower_, &upper_})
     b += p->offset.bytes() + p->column.bytes() + p->length.bytes() + p->run.bytes() + p->step.bytes() +
-         p->step_column.bytes();
+         p->node_step.bytes();
   return b;
 }
 

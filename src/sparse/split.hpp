@@ -45,6 +45,17 @@ constexpr int most_node_rows = 8;
 template <int height>
 constexpr int lanes_of = height > 0 ? height : most_node_rows;
 
+/// Columns of a node's window: what a neighbour with as many rows has, or half of that.
+constexpr int window_columns(int rows) {
+  constexpr int columns[most_node_rows + 1] = {0, 1, 2, 2, 4, 5, 3, 7, 4};
+  return columns[rows];
+}
+/// Columns of a node that follow one another, or a single one.
+struct NodeStep {
+  Index column;  // the first
+  Index at;      // where its values are, behind the slice's first that is another node's
+};
+
 /// What kernels see of one triangle's pattern.
 struct PartPattern {
   const Offset* offset = nullptr;         // slices + 1
@@ -54,8 +65,9 @@ struct PartPattern {
   const Index* base = nullptr;            // slices
   const Index* run = nullptr;             // entries / height: x's first place where the lanes' columns follow one
                                           // another, else -1; null where that is rare
-  const Offset* step = nullptr;           // slices + 1, of nodes alone: where a slice's columns begin in step_column
-  const Index* step_column = nullptr;     // the column that all rows of a node have there
+  const Offset* step = nullptr;  // 2 slices + 1, of nodes alone: where a slice's windows begin, then its single
+                                 // columns, those of the node itself left out
+  const NodeStep* node_step = nullptr;
   bool at_end = false;  // padding stands before a row's entries, not behind: the upper triangle of nodes
 };
 struct PatternView {
@@ -143,7 +155,7 @@ class SplitPattern {
       p->length = to_space(space, std::move(p->length));
       p->run = to_space(space, std::move(p->run));
       p->step = to_space(space, std::move(p->step));
-      p->step_column = to_space(space, std::move(p->step_column));
+      p->node_step = to_space(space, std::move(p->node_step));
     }
   }
 
@@ -173,7 +185,7 @@ class SplitPattern {
     exec::Array<std::uint16_t> length;
     exec::Array<Index> run;
     exec::Array<Offset> step;
-    exec::Array<Index> step_column;
+    exec::Array<NodeStep> node_step;
   };
   SplitPattern(const exec::Host& host, const CsrView& a, const RowOrder& order, int height);
   Offset beyond() const { return height_ == 0 ? most_node_rows : 0; }

@@ -165,39 +165,49 @@ TEST(Sweeps, AgainstSubstitutionAndTheSameBitsForAllStrategiesAndTeams) {
   }
 }
 
-TEST(Sweeps, OfNodesInSinglePrecisionAndHalfAreThoseOfTheirValues) {
-  // Values that every format holds: what differs is the arithmetic alone.
-  CsrMatrix a = with_nodes(grid(7, 5), [](Index i) { return 1 + i % 8; });
-  std::mt19937_64 engine(99);
-  for (double& v : a.values) v = double(int(engine() % 3) - 1);
-  const SplitOn<exec::Host> s(exec::Host(1), a, "natural");
-  ASSERT_EQ(s.pattern->height(), 0);
-  const auto n = std::size_t(a.rows);
-  const SliceRunner runner = runner_of(s, Strategy::serial);
-  const auto ones = s.in(std::vector<double>(n, 0.0625)), b = s.in(std::vector<double>(n, 1.0)),
-             z = s.in(random_values(n, 1));
-  solve_dilu_form(runner, s.matrix.view(), ones.data(), b.data(), z.data());
-  const auto in_float = [&](const exec::Array<double>& v) {
-    auto f = s.host.allocate<float>(v.size());
-    for (std::size_t i = 0; i < v.size(); ++i) f.data()[i] = float(v.data()[i]);
-    return f;
-  };
-  const auto ones32 = in_float(ones), b32 = in_float(b);
-  const auto check = [&](auto storage) {
-    using S = decltype(storage);
-    const auto rounded = sparse::rounded_matrix<S>(s.host, s.pattern, s.matrix.view(),
-                                                   {.storage = sizeof(S) == 4 ? Format::fp32 : Format::fp16}, nullptr);
-    const auto x = s.host.allocate<float>(n);
-    solve_dilu_form(runner, rounded.view(), ones32.data(), b32.data(), x.data());
-    double most = 0, largest = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      most = std::max(most, std::abs(double(x.data()[i]) - z.data()[i]));
-      largest = std::max(largest, std::abs(z.data()[i]));
-    }
-    EXPECT_LT(most, 1e-5 * largest);
-  };
-  check(float{});
-  check(Half{});
+TEST(Sweeps, OfNodesInSinglePrecisionAndHalfAreThoseOfTheirValuesAndSoAreProducts) {
+  // Nodes of each size among their like, and of all sizes among each other. Values that every format holds: what
+  // differs is the arithmetic alone.
+  for (Index size = 2; size <= sparse::most_node_rows + 1; ++size) {
+    SCOPED_TRACE(size);
+    CsrMatrix a = with_nodes(grid(7, 5), [size](Index i) { return size <= sparse::most_node_rows ? size : 1 + i % 8; });
+    std::mt19937_64 engine(99);
+    for (double& v : a.values) v = double(int(engine() % 3) - 1);
+    const SplitOn<exec::Host> s(exec::Host(1), a, "natural");
+    ASSERT_EQ(s.pattern->height(), 0);
+    const auto n = std::size_t(a.rows);
+    const SliceRunner runner = runner_of(s, Strategy::serial);
+    const auto ones = s.in(std::vector<double>(n, 0.0625)), b = s.in(std::vector<double>(n, 1.0)),
+               z = s.in(random_values(n, 1)), product = s.in(random_values(n, 2));
+    solve_dilu_form(runner, s.matrix.view(), ones.data(), b.data(), z.data());
+    sparse::multiply(s.host, s.matrix.view(), z.data(), product.data());
+    const auto in_float = [&](const exec::Array<double>& v) {
+      auto f = s.host.allocate<float>(v.size());
+      for (std::size_t i = 0; i < v.size(); ++i) f.data()[i] = float(v.data()[i]);
+      return f;
+    };
+    const auto ones32 = in_float(ones), b32 = in_float(b), z32 = in_float(z);
+    const auto differ = [n](const exec::Array<float>& x, const exec::Array<double>& y) {
+      double most = 0, largest = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        most = std::max(most, std::abs(double(x.data()[i]) - y.data()[i]));
+        largest = std::max(largest, std::abs(y.data()[i]));
+      }
+      return most / largest;
+    };
+    const auto check = [&](auto storage) {
+      using S = decltype(storage);
+      const auto rounded = sparse::rounded_matrix<S>(
+          s.host, s.pattern, s.matrix.view(), {.storage = sizeof(S) == 4 ? Format::fp32 : Format::fp16}, nullptr);
+      const auto x = s.host.allocate<float>(n);
+      solve_dilu_form(runner, rounded.view(), ones32.data(), b32.data(), x.data());
+      EXPECT_LT(differ(x, z), 1e-5);
+      sparse::multiply(s.host, rounded.view(), z32.data(), x.data());
+      EXPECT_LT(differ(x, product), 1e-5);
+    };
+    check(float{});
+    check(Half{});
+  }
 }
 
 TEST(Sweeps, TwoHundredThousandIndependentRows) {
