@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "exec/shuffle.hpp"
 #include "sparse/read_ahead.hpp"
 #include "sparse/row_sums.hpp"
 #include "sparse/split.hpp"

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "exec/simd.hpp"
+#include "exec/shuffle.hpp"
 #include "krilu/types.hpp"
 
 namespace krilu::sparse {
