@@ -62,7 +62,10 @@ class Gmres final : public Method<Space, T> {
   }
   void forget() override {
     const Small s = small();
+    const exec::View<T> u = u_.view();
     ex_.once(KRILU_FN() { s.columns() = 0; });
+    ex_.for_each(
+        n_, KRILU_FN(Index i) { u[i] = 0; });  // begin() asks for u before it knows that there is none
   }
 
   // Parts of resume(): public because nvcc takes kernels, and what they capture, in public members only.

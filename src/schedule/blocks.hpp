@@ -9,9 +9,10 @@
 // where the stencil has diagonals. Elsewhere blocks are grown pair by pair, as algebraic multigrid grows aggregates:
 // each asks its most strongly coupled neighbour, and those that ask each other merge. So that many do, a coupling is
 // the same from both sides, whichever way the flow goes, and those within a factor of two count as equal: where they
-// grew from cell to cell, as in layers at a wall, each would ask the next and hardly any the one that asks it. Blocks
-// are coloured greedily in a scattered order [Jones and Plassmann 1993]. The result is the same on every run. Cost:
-// some 30 passes over the nonzeros, 3 on a lattice.
+// grew from cell to cell, as in layers at a wall, each would ask the next and hardly any the one that asks it. Rows
+// that follow one another and have the same neighbours, as the unknowns of a node do, are a block from the start.
+// Blocks are coloured greedily in a scattered order [Jones and Plassmann 1993]. The result is the same on every run.
+// Cost: some 30 passes over the nonzeros, 3 on a lattice.
 #pragma once
 
 #include <algorithm>
@@ -238,15 +239,22 @@ class BlockBuilder {
     const bool weighted = a_.columns == graph_.columns && a_.values;
     if (weighted) find_couplings(neighbours + g.rows);
     const float* const coupling = weighted ? coupling_.data() : nullptr;
-    // A block is a list of rows, and its number that of its first one.
-    ex_.for_each(
-        n, KRILU_FN(Index i) {
-          block[i] = last[i] = i;
-          next[i] = -1;
-          size[i] = 1;
-        });
     const bool few = neighbours <= std::int64_t(tuning_.few) * g.rows;
     const Index rows = tuning_.rows > 0 ? tuning_.rows : few ? tuning_.planar_rows : tuning_.grown_rows;
+    // A block is a list of rows, and its number that of its first one.
+    ex_.for_each(
+        n, KRILU_FN(Index i) { merged[i] = i > 0 && of_one_node(g, i - 1, i); });
+    ex_.for_each(
+        n, KRILU_FN(Index i) {
+          Index before = 0, behind = 0;
+          while (merged[i - before]) ++before;
+          before %= rows;
+          while (before + behind + 1 < rows && i + behind + 1 < g.rows && merged[i + behind + 1]) ++behind;
+          block[i] = i - before;
+          next[i] = behind > 0 ? i + 1 : -1;
+          last[i] = i + behind;
+          size[i] = before + behind + 1;
+        });
     const int passes = std::min(tuning_.passes, 1 + int(std::bit_width(std::uint32_t(rows))));
     for (int pass = 0; pass < passes; ++pass) {
       ex_.for_each(
@@ -276,6 +284,18 @@ class BlockBuilder {
               for (Index i = other; i >= 0; i = next[i]) block[i] = b;
             });
       }
+    }
+  }
+
+  /// Whether rows i and j = i + 1 are neighbours and have all others in common.
+  static KRILU_INLINE bool of_one_node(const CsrView& g, Index i, Index j) {
+    Offset p = g.offsets[i], q = g.offsets[j];
+    bool neighbours = false;
+    for (const Offset p_end = g.offsets[j], q_end = g.offsets[j + 1];; ++p, ++q) {
+      for (; p < p_end && (g.columns[p] == i || g.columns[p] == j); ++p) neighbours |= g.columns[p] == j;
+      for (; q < q_end && (g.columns[q] == i || g.columns[q] == j); ++q) neighbours |= g.columns[q] == i;
+      if (p == p_end || q == q_end) return neighbours && p == p_end && q == q_end;
+      if (g.columns[p] != g.columns[q]) return false;
     }
   }
 
@@ -330,39 +350,54 @@ class BlockBuilder {
     return weight > 0 ? exponent : -1000;
   }
 
+  /// A number of a pair of blocks, the same from both sides.
+  static KRILU_INLINE std::uint32_t number_of_pair(Index b, Index c) {
+    return scattered(std::uint32_t(b < c ? b : c) * 2654435761u + std::uint32_t(b < c ? c : b));
+  }
+
   /// The neighbour that block b is coupled to most, among those it can merge with, or -1. Equal couplings are told
-  /// apart by a number of the pair, the same from both sides.
+  /// apart by a number of the pair. Of more neighbours than it can keep in mind it forgets those coupled least.
   static KRILU_INLINE Index strongest(const CsrView& g, const float* coupling, Index b, exec::View<Index> block,
                                       exec::View<Index> next, exec::View<Index> size, exec::View<Index> merged,
                                       Index limit) {
     constexpr int most = 24;
     Index other[most];
     float weight[most];
+    std::uint32_t number[most];
     int found = 0;
     for (Index i = b; i >= 0; i = next[i])
       for (Offset e = g.offsets[i]; e < g.offsets[i + 1]; ++e) {
         const Index c = block[g.columns[e]];
         if (c == b || merged[c] || size[c] + size[b] > limit) continue;
+        const float own_weight = coupling ? coupling[e] : 1.0f;
         int k = 0;
         while (k < found && other[k] != c) ++k;
-        if (k == most) continue;
-        if (k == found) {
-          other[found] = c;
-          weight[found++] = 0;
+        if (k < found) {
+          weight[k] += own_weight;
+          continue;
         }
-        weight[k] += coupling ? coupling[e] : 1.0f;
+        const std::uint32_t own_number = number_of_pair(b, c);
+        if (found < most) {
+          ++found;
+        } else {
+          k = 0;
+          for (int l = 1; l < most; ++l)
+            if (weight[l] < weight[k] || (weight[l] == weight[k] && number[l] < number[k])) k = l;
+          if (own_weight < weight[k] || (own_weight == weight[k] && own_number < number[k])) continue;
+        }
+        other[k] = c;
+        weight[k] = own_weight;
+        number[k] = own_number;
       }
     Index best = -1;
     int most_weight = -1001;
     std::uint32_t best_number = 0;
     for (int k = 0; k < found; ++k) {
-      const std::uint32_t number = scattered(std::uint32_t(b < other[k] ? b : other[k]) * 2654435761u +
-                                             std::uint32_t(b < other[k] ? other[k] : b));
       const int own_weight = power_of_two(weight[k]);
-      if (own_weight > most_weight || (own_weight == most_weight && number > best_number)) {
+      if (own_weight > most_weight || (own_weight == most_weight && number[k] > best_number)) {
         best = other[k];
         most_weight = own_weight;
-        best_number = number;
+        best_number = number[k];
       }
     }
     return best;

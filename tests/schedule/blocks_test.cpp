@@ -204,6 +204,41 @@ TEST(GrownBlocks, AreSmallWhereRowsHaveManyNeighbours) {
   EXPECT_EQ(largest(cube), 8);
 }
 
+TEST(GrownBlocks, KeepTheRowsOfANodeTogether) {
+  // A point's unknowns have the same neighbours, whatever their couplings are.
+  const auto rows = [](Index i) { return 1 + i % 5; };
+  const CsrMatrix a = with_nodes(random_matrix({.rows = 500, .per_row = 6, .seed = 323}), rows);
+  const HostBlocks b = host_blocks(a, 8);
+  for (Index i = 0, first = 0; i < 500; first += rows(i++))
+    for (Index q = 1; q < rows(i); ++q)
+      EXPECT_EQ(b.block[std::size_t(first + q)], b.block[std::size_t(first)]) << "node " << i;
+  // Nodes that are larger than a block are cut.
+  const HostBlocks pairs = host_blocks(a, 2);
+  for (Index i = 0, first = 0; i < 500; first += rows(i++))
+    for (Index q = 1; q < rows(i); q += 2)
+      EXPECT_EQ(pairs.block[std::size_t(first + q)], pairs.block[std::size_t(first + q - 1)]) << "node " << i;
+}
+
+TEST(GrownBlocks, AreFullWhereRowsHaveMoreNeighboursThanOneCanKeepInMind) {
+  // 80 neighbours a row, and those that a row is coupled to most are not the first.
+  constexpr Index n = 3000, half = 40;
+  CsrMatrix a;
+  a.rows = a.cols = n;
+  a.offsets.push_back(0);
+  for (Index i = 0; i < n; ++i) {
+    for (Index j = std::max<Index>(0, i - half); j <= std::min(n - 1, i + half); ++j)
+      if (i == j || (i * 7 + j * 7) % 13 != 0) {
+        a.columns.push_back(j);
+        a.values.push_back(i == j ? 100.0 : -1.0 / (1 + std::abs(i - j)));
+      }
+    a.offsets.push_back(Offset(a.columns.size()));
+  }
+  ASSERT_TRUE(sparse::symmetry(a).pattern);
+  const HostBlocks b = host_blocks(a, 8);
+  ASSERT_EQ(b.box[0], 0);
+  EXPECT_LT(std::set<Index>(b.block.begin(), b.block.end()).size(), n / 6);
+}
+
 TEST(BlockOrdering, StandsByColourThenBlockThenRow) {
   for (const BlockCase& c : block_cases()) {
     SCOPED_TRACE(c.name);

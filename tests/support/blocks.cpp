@@ -110,6 +110,13 @@ const std::vector<BlockCase>& block_cases() {
                  random_matrix({.rows = 2000, .per_row = 3, .symmetric_pattern = false, .seed = 306}), false});
     c.push_back({"many pieces, seed 307", random_matrix({.rows = 1000, .per_row = 0.7, .seed = 307}), false});
     c.push_back({"long rows, seed 308", random_matrix({.rows = 300, .per_row = 120, .seed = 308}), false});
+    c.push_back({"nodes of four rows, seed 309",
+                 with_nodes(random_matrix({.rows = 400, .per_row = 6, .seed = 309}), [](Index) { return 4; }), false});
+    c.push_back({"nodes of one to eleven rows, seed 310",
+                 with_nodes(random_matrix({.rows = 200, .per_row = 5, .symmetric_pattern = false, .seed = 310}),
+                            [](Index i) { return 1 + i * i % 11; }),
+                 false});
+    c.push_back({"a full matrix", with_nodes(from_dense({{2.0}}), [](Index) { return 75; }), false});
     c.push_back({"diagonal", random_matrix({.rows = 100, .per_row = 0}), false});
     c.push_back({"one row", from_dense({{2.0}}), false});
     CsrMatrix none;
