@@ -54,6 +54,7 @@ class Gmres final : public Method<Space, T> {
         flags_(ex_.template allocate<int>(std::size_t(4 + m_ + 1))) {
     // Entries of a unit vector are about 1 / sqrt(n): fp16 keeps them times a power of two near sqrt(n).
     if constexpr (std::is_same_v<B, Half>) unit_ = T(std::exp2(std::floor(std::log2(double(ex_.total(n_)) + 1) / 2)));
+    if constexpr (!std::is_same_v<Space, exec::Host>) blank();
   }
 
   void iterate(const System<Space, T>& system, exec::Scalar<Control<T>> control) override {
@@ -62,14 +63,25 @@ class Gmres final : public Method<Space, T> {
   }
   void forget() override {
     const Small s = small();
-    const exec::View<T> u = u_.view();
     ex_.once(KRILU_FN() { s.columns() = 0; });
-    ex_.for_each(
-        n_, KRILU_FN(Index i) { u[i] = 0; });  // begin() asks for u before it knows that there is none
   }
 
-  // Parts of resume(): public because nvcc takes kernels, and what they capture, in public members only.
+  // Parts of the above: public because nvcc takes kernels, and what they capture, in public members only.
 
+  /// Zeros in what a GPU reads before it is written, and does not use then: u, and the ends of columns.
+  void blank() {
+    const exec::View<T> u = u_.view();
+    ex_.for_each(
+        n_, KRILU_FN(Index i) { u[i] = 0; });
+    const std::size_t n = n_, beyond = stride_ - n_;
+    for (auto* basis : {&v_, &kept_}) {
+      const exec::Columns<B> V{basis->data(), stride_};
+      if (beyond > 0)
+        ex_.for_each(
+            basis->size() / stride_ * beyond,
+            KRILU_FN(Index k) { V[k / Index(beyond)][n + std::size_t(k) % beyond] = B(T(0)); });
+    }
+  }
   /// What is small, where the vectors live.
   struct Small {
     Index m;
