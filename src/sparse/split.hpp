@@ -9,8 +9,9 @@
 // slice follow one another), 20 bytes a row.
 //
 // Where rows come as the unknowns of nodes, with the same columns, a slice is a node (height 0): its rows depend on one
-// another, and nothing is padded but the square of the node itself. Each column is read once for all rows: 8 + 4/r
-// bytes a nonzero for r rows a node, and no gathers (nodes.hpp).
+// another, and nothing is padded but the square of the node itself. Columns are read once for all rows, and once for as
+// many as follow one another in a window: 8 + 8/(r c) bytes a nonzero for r rows a node and c columns a window, and no
+// gathers (nodes.hpp).
 #pragma once
 
 #include <cstdint>
