@@ -20,8 +20,8 @@ namespace krilu::sparse {
 /// Two columns of K rows side by side in a register.
 template <int K, class T>
 struct TwoColumns {
-  static constexpr int lanes = K <= 2 ? 4 : 8;
-  static constexpr bool fit = 2 * K <= lanes && exec::simd_width<T>(lanes) == lanes;
+  static constexpr int lanes = exec::simd_width<T>(K <= 2 ? 4 : 8);
+  static constexpr bool fit = 2 * K <= lanes;
   exec::Simd<T, lanes> sum = exec::zeros<T, lanes>();
 
   /// Adds the values of all rows in two columns times x of each.
@@ -83,7 +83,7 @@ struct Node {
       for (int c = by_two; c < columns; ++c) sum[c % turns].add(v + c * K, its_x[c]);
     };
     const NodeStep* w = window;
-    for (; w + at_once <= single; w += at_once)
+    for (; single - w >= at_once; w += at_once)
       for (int t = 0; t < at_once; ++t) add(w[t], t);
     for (; at_once > 1 && w < single; ++w) add(*w, 0);
     for (w = single; w < behind; ++w) sum[0].add(value + w->at, x[w->column]);

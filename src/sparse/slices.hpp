@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one slice of a split matrix comes to: the inner loop of products, triangular sweeps and DILU's construction on
-// the host. Entries are taken a register at a time, side by side: rows of a slice, or where a slice is one row (height
-// 1), entries of that row. x is gathered, except where the columns of a slice's rows follow one another
+// the host. Entries are taken several at a time, side by side: rows of a slice, or where a slice is one row (height 1),
+// entries of that row. x is gathered, except where the columns of a slice's rows follow one another
 // (PartPattern::run): there it is loaded, and the columns are not read. Slices that are nodes: nodes.hpp.
 #pragma once
 
@@ -36,7 +36,7 @@ template <int H, Way way, class T, class S, class C>
   }
 }
 
-/// Adds all entries of a row.
+/// Adds all entries of a row, four at a time: most are short, and what is left over waits for itself.
 template <Way way, class T, class S, class C>
 [[gnu::always_inline]] inline void accumulate_row(const PartPattern& part, const S* value, Index slice, const C* column,
                                                   const T* x, RowSums<1, T>& sum) {

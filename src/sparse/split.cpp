@@ -296,7 +296,7 @@ void SplitPattern::find_steps(const exec::Host& host, Part& part, const std::vec
                  end = offset[std::size_t(slice) + 1] - (lower ? own : 0);
     for (Offset k = begin; k < end;) {
       const Index* const column = part.column.data() + k;
-      bool follow = k + window * lanes <= end;
+      bool follow = end - k >= window * lanes;
       for (Index c = 1; follow && c < window; ++c) follow = column[c * lanes] == column[0] + c;
       f(column[0], Index(k - begin), follow);
       k += follow ? window * lanes : lanes;

@@ -10,8 +10,8 @@
 //
 // Where rows come as the unknowns of nodes, with the same columns, a slice is a node (height 0): its rows depend on one
 // another, and nothing is padded but the square of the node itself. Columns are read once for all rows, and once for as
-// many as follow one another in a window: 8 + 8/(r c) bytes a nonzero for r rows a node and c columns a window, and no
-// gathers (nodes.hpp).
+// many as follow one another in a window: 8 + 8/(r c) bytes a nonzero for r rows a node and c columns a window, c being
+// 1 where they do not, and no gathers (nodes.hpp).
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,8 @@ constexpr int most_node_rows = 8;
 template <int height>
 constexpr int lanes_of = height > 0 ? height : most_node_rows;
 
-/// Columns of a node's window: what a neighbour with as many rows has, or half of that.
+/// Columns of a node's window: what a neighbour with as many rows has, or half of that. Of three rows two: where
+/// velocities stand at all points and pressures at some, neighbours have two more often.
 constexpr int window_columns(int rows) {
   constexpr int columns[most_node_rows + 1] = {0, 1, 2, 2, 4, 5, 3, 7, 4};
   return columns[rows];

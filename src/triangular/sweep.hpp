@@ -2,8 +2,8 @@
 // Triangular solves over a split pattern, slice by slice, for each form of the diagonal (strategy.hpp). `dilu` works in
 // place: its b is x.
 // Cost of a sweep: 12 bytes a nonzero of its triangle (8.5 in runs, 8 + 8/(r c) in nodes of r rows and windows of c
-// columns), 28 bytes a row (b and d read, x written, offsets). All strategies run the same slices with the same sums:
-// their results are equal bit for bit.
+// columns, or 1), 28 bytes a row (b and d read, x written, offsets). All strategies run the same slices with the same
+// sums: their results are equal bit for bit.
 #pragma once
 
 #include "sparse/slices.hpp"

@@ -220,7 +220,7 @@ TEST(GrownBlocks, KeepTheRowsOfANodeTogether) {
 }
 
 TEST(GrownBlocks, AreFullWhereRowsHaveMoreNeighboursThanOneCanKeepInMind) {
-  // 80 neighbours a row, and those that a row is coupled to most are not the first.
+  // Some 73 neighbours a row, and those that a row is coupled to most are not the first.
   constexpr Index n = 3000, half = 40;
   CsrMatrix a;
   a.rows = a.cols = n;

@@ -136,6 +136,8 @@ std::vector<Case> node_cases() {
   all.push_back({"velocities at all points, pressure at some",
                  with_nodes(grid(12, 11), [](Index i) { return i % 4 == 0 ? 3 : 2; })});
   all.push_back({"a full matrix", with_nodes(from_dense({{2.0}}), [](Index) { return 29; })});
+  all.push_back({"nodes without neighbours",
+                 with_nodes(random_matrix({.rows = 50, .per_row = 0}), [](Index i) { return 2 + i % 3; })});
   // A single row that only its neighbours see, one that sees the first neighbour alone, an empty one, and the last.
   Dense lone(8, std::vector<double>(8, 0.0));
   lone[2] = {1, 3, 0, 2, 0, 0, 0, 4}, lone[3][1] = 5, lone[5] = {6, 0, 0, 7, 0, 0, 8, 0},

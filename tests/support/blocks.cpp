@@ -112,7 +112,7 @@ const std::vector<BlockCase>& block_cases() {
     c.push_back({"long rows, seed 308", random_matrix({.rows = 300, .per_row = 120, .seed = 308}), false});
     c.push_back({"nodes of four rows, seed 309",
                  with_nodes(random_matrix({.rows = 400, .per_row = 6, .seed = 309}), [](Index) { return 4; }), false});
-    c.push_back({"nodes of one to eleven rows, seed 310",
+    c.push_back({"nodes of one to ten rows, seed 310",
                  with_nodes(random_matrix({.rows = 200, .per_row = 5, .symmetric_pattern = false, .seed = 310}),
                             [](Index i) { return 1 + i * i % 11; }),
                  false});
