@@ -103,6 +103,8 @@ class MarkdownTable {
 
 /// Four significant digits; "-" where it is not known.
 std::string figure(double value);
+/// Of seconds.
+inline std::string milliseconds(double seconds) { return figure(1e3 * seconds); }
 /// "35", or with what went otherwise than converging: "500 (limit)". "-" where there is none.
 std::string iterations_of(const Measured& m);
 

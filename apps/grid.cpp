@@ -223,7 +223,7 @@ std::string picture_title(const GridCommand& o, const GridResult& r) {
                      q.folded_cells > 0 ? fmt::format(", {} folded", io::thousands(q.folded_cells)) : "");
 }
 
-GridResult generate(const GridCommand& o, const std::shared_ptr<Communicator>& ranks) {
+GridResult make_grid(const GridCommand& o, const std::shared_ptr<Communicator>& ranks) {
   const bool first = !ranks || ranks->rank() == 0, show = first && !o.quiet;
   GridOptions here = o.grid;
   if (ranks) here.newton.linear = options_here(o.grid.newton.linear, *ranks);
@@ -246,7 +246,7 @@ GridResult generate(const GridCommand& o, const std::shared_ptr<Communicator>& r
 
 /// The grid, reported; over ranks, by the first of them.
 int run(const GridCommand& o, const std::shared_ptr<Communicator>& ranks) {
-  const GridResult r = generate(o, ranks);
+  const GridResult r = make_grid(o, ranks);
   const int status = r.quality.folded_cells > 0 ? 3 : exit_status(r.status);
   if (ranks && ranks->rank() != 0) return status;
   const bool table_to_stderr = o.json == "-";

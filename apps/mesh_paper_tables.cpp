@@ -18,7 +18,6 @@ namespace {
 const std::string numberings[] = {"natural", "random"};
 constexpr const char* shapes[] = {"box", "tetrahedra"};
 
-std::string milliseconds(double seconds) { return figure(1e3 * seconds); }
 std::string percent(double fraction) { return std::isfinite(fraction) ? fmt::format("{:.0f}%", 100 * fraction) : "-"; }
 const std::string& name_of(const Row& row) { return row.mesh->name; }
 

@@ -195,7 +195,6 @@ OverRanks run_over(int ranks, const grid::Problem& problem, const std::vector<do
 }
 
 std::string label_of(const Method& m) { return fmt::format("{} with {}", m.solver, m.precond); }
-std::string milliseconds(double seconds) { return figure(1e3 * seconds); }
 std::string steps_of(const Run& r) {
   if (!r.done()) return "-";
   return fmt::format("{} ({}){}", r.steps(), r.inner.back(), r.r.status == Status::converged ? "" : " cut short");

@@ -97,7 +97,7 @@ ProgressLine::ProgressLine(const Monitor& monitor, std::string label, bool enabl
     int last_iteration = 0;
     double last_residual = 1;
     while (!done_) {
-      std::this_thread::sleep_for(milliseconds(100));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
       const double elapsed = duration<double>(steady_clock::now() - start).count();
       const int iteration = monitor.iteration();
       const double residual = monitor.relative_residual();

@@ -16,7 +16,7 @@
 
 namespace krilu {
 
-namespace {
+namespace distributed {
 
 /// The ranks, with a clock on their sums.
 class Clocked final : public Ranks {
@@ -43,12 +43,12 @@ class Clocked final : public Ranks {
   double seconds_ = 0;
 };
 
-}  // namespace
+}  // namespace distributed
 
 struct DistributedSolver::Body {
   Options options;
   std::shared_ptr<Communicator> ranks;
-  std::shared_ptr<Clocked> clocked;
+  std::shared_ptr<distributed::Clocked> clocked;
   exec::Host host{1};
 
   std::shared_ptr<distributed::Halo> halo;
@@ -67,7 +67,7 @@ DistributedSolver::DistributedSolver(Options options, std::shared_ptr<Communicat
   require_same(*ranks, "options", solver::common_text(options));
   s.options = std::move(options);
   s.ranks = std::move(ranks);
-  s.clocked = std::make_shared<Clocked>(s.ranks);
+  s.clocked = std::make_shared<distributed::Clocked>(s.ranks);
   s.host = exec::Host(s.options.threads);
   // Options that no solver takes are refused now.
   together(*s.ranks, [&] { Solver{s.options}; });

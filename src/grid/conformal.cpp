@@ -12,7 +12,7 @@ namespace {
 
 using std::size_t;
 
-constexpr double pi = std::numbers::pi;
+using std::numbers::pi;
 
 /// Radius of curvature at an end of a body, by the parabola y^2 = 2 r x as wide as the body is at a fiftieth of its
 /// length; 0 where it ends sharply. `inwards` has length 1.

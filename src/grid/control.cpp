@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "grid/curve.hpp"
+#include "grid/plane.hpp"
 #include "grid/quality.hpp"
 
 namespace krilu::grid {
@@ -20,11 +21,7 @@ using std::size_t;
 constexpr double least_reach = 0.05;   // of p, in the mapped plane, where a body is about one long
 constexpr double least_factor = 0.03;  // of changes
 constexpr double spread = 4;           // reach of a wall's own phi, in lengths over which its spacing changes by itself
-constexpr double most = 1.8;           // of phi and psi: from 2 on central differences are no longer monotone
-
-Point operator-(const Point& a, const Point& b) { return {a.x - b.x, a.y - b.y}; }
-double dot(const Point& a, const Point& b) { return a.x * b.x + a.y * b.y; }
-double length(const Point& a) { return std::hypot(a.x, a.y); }
+constexpr double most_term = 1.8;      // of phi and psi: from 2 on central differences are no longer monotone
 
 /// -s'' / s' of three places.
 double one_dimensional(double before, double here, double after) {
@@ -32,9 +29,9 @@ double one_dimensional(double before, double here, double after) {
 }
 
 /// Places along one line j, with those beyond its ends.
-class Row {
+class PlaceLine {
  public:
-  Row(const Start& start, Index j) : start_(start), first_(size_t(j) * size_t(start.grid.ni)) {}
+  PlaceLine(const Start& start, Index j) : start_(start), first_(size_t(j) * size_t(start.grid.ni)) {}
   Complex operator()(Index i) const {
     const Grid& g = start_.grid;
     if (g.topology == Grid::Topology::C) return start_.zeta[first_ + size_t(i)];
@@ -99,7 +96,7 @@ Control::Control(const Start& start, const std::string& method, double fading)
   if (method_ == "none") return;
 
   // Corners that a line j has to go round, in the mapped plane.
-  const Row wall(start, 0), far(start, grid.nj - 1);
+  const PlaceLine wall(start, 0), far(start, grid.nj - 1);
   std::vector<Index> corner;
   std::vector<char> controlled(size_t(grid.ni), 1);
   std::vector<double> mitre(size_t(grid.ni), 1.0);
@@ -194,8 +191,8 @@ void Control::update(const Grid& grid, const Grid& plane) {
   for (size_t k = 0; k < column_.size(); ++k) {
     Column& c = column_[k];
     const double most_p = c.along * c.stiffness, most_q = fading_;  // 45 degrees, and a factor of e
-    c.p = std::clamp(c.p + c.for_p.of(std::clamp(change[k].first, -most_p, most_p)), -most, most);
-    c.q = std::clamp(c.q + c.for_q.of(std::clamp(change[k].second, -most_q, most_q)), -most, most);
+    c.p = std::clamp(c.p + c.for_p.of(std::clamp(change[k].first, -most_p, most_p)), -most_term, most_term);
+    c.q = std::clamp(c.q + c.for_q.of(std::clamp(change[k].second, -most_q, most_q)), -most_term, most_term);
   }
   fill();
   if (mirrored_) mirror();

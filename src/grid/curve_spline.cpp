@@ -9,15 +9,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "grid/plane.hpp"
+
 namespace krilu::grid {
 
 namespace {
 
 using std::size_t;
-
-Point operator+(const Point& a, const Point& b) { return {a.x + b.x, a.y + b.y}; }
-Point operator-(const Point& a, const Point& b) { return {a.x - b.x, a.y - b.y}; }
-Point operator*(double s, const Point& a) { return {s * a.x, s * a.y}; }
 
 /// lower_k v_{k-1} + diagonal_k v_k + upper_k v_{k+1} = right_k, solved in place of right.
 template <class V>

@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "grid/curve.hpp"
+#include "grid/plane.hpp"
 #include "krilu/error.hpp"
 
 namespace krilu::grid {
@@ -16,10 +17,6 @@ namespace {
 
 using std::size_t;
 
-Point operator-(const Point& a, const Point& b) { return {a.x - b.x, a.y - b.y}; }
-double cross(const Point& a, const Point& b) { return a.x * b.y - a.y * b.x; }
-double dot(const Point& a, const Point& b) { return a.x * b.x + a.y * b.y; }
-double length(const Point& a) { return std::hypot(a.x, a.y); }
 double degrees(double radians) { return radians * 180 / std::numbers::pi; }
 
 /// The neighbours of (i, j) along its line; on the two ends of a C grid's lines the node itself stands for one.

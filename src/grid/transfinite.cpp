@@ -17,7 +17,7 @@ namespace {
 
 using std::size_t;
 
-constexpr double pi = std::numbers::pi;
+using std::numbers::pi;
 
 /// A line of nodes from the wall (t = 0) to the far field (t = 1): a power of t along, t itself outwards.
 class Line {

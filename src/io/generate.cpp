@@ -30,7 +30,7 @@ namespace krilu {
 
 namespace {
 
-constexpr std::string_view prefix = "gen:";
+constexpr std::string_view generator_prefix = "gen:";
 constexpr std::string_view spe10 = "spe10", spe10_two_phase = "spe10-2p", fem_flow = "femflow2d", finite_volume = "fv";
 
 struct Neighbour {
@@ -175,7 +175,7 @@ Error usage(const std::string& text, const std::string& why) {
 /// `most` bounds the number of rows.
 Request parse_request(const std::string& text, std::int64_t most) {
   if (!is_generator(text)) throw usage(text, "not a generator");
-  const std::string_view body = std::string_view(text).substr(prefix.size());
+  const std::string_view body = std::string_view(text).substr(generator_prefix.size());
   const auto parts = split(body, ':');
   Request request{parts[0], body.substr(std::min(body.size(), parts[0].size() + 1)), {}};
   for (const std::string_view other : {spe10, spe10_two_phase, fem_flow, finite_volume})
@@ -209,7 +209,7 @@ constexpr std::int64_t most_rows_in_parts = (std::int64_t(1) << 60) - 1;
 
 }  // namespace
 
-bool is_generator(std::string_view text) { return text.starts_with(prefix); }
+bool is_generator(std::string_view text) { return text.starts_with(generator_prefix); }
 
 CsrMatrix generate(const std::string& text) {
   const Request request = parse_request(text, most_rows);

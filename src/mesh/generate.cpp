@@ -30,7 +30,7 @@ namespace krilu {
 
 namespace {
 
-constexpr std::string_view prefix = "mesh:";
+constexpr std::string_view mesh_prefix = "mesh:";
 
 using Place = std::array<Index, 3>;  // of a cube or a corner in the lattice
 
@@ -336,7 +336,7 @@ constexpr std::array generators{generator<Box>("box", 3), generator<Tetrahedra>(
 
 }  // namespace
 
-bool is_mesh_generator(std::string_view text) { return text.starts_with(prefix); }
+bool is_mesh_generator(std::string_view text) { return text.starts_with(mesh_prefix); }
 
 Mesh generate_mesh(const std::string& text) {
   std::vector<std::string> names;
@@ -353,7 +353,7 @@ Mesh generate_mesh(const std::string& text) {
                     text, why, list));
   };
   if (!is_mesh_generator(text)) throw usage("not a generator of a mesh");
-  const auto parts = split(std::string_view(text).substr(prefix.size()), ':');
+  const auto parts = split(std::string_view(text).substr(mesh_prefix.size()), ':');
   const auto chosen = std::find(names.begin(), names.end(), parts[0]);
   if (chosen == names.end()) {
     const std::string near = nearest_name(std::string(parts[0]), names);

@@ -54,13 +54,13 @@ FaceGeometry face_geometry(const Vector3* points, const Index* corners, Index n)
 }
 
 /// The faces of each cell: those that it owns, then the others as ~face.
-struct CellFaces {
+struct OrientedFaces {
   Buffer<Offset> offsets;
   Buffer<Index> faces;
 };
 
-CellFaces faces_of_cells(const Polyhedra& p) {
-  CellFaces out;
+OrientedFaces faces_of_cells(const Polyhedra& p) {
+  OrientedFaces out;
   out.offsets.assign(std::size_t(p.cells) + 1, 0);
   for (const Index c : p.owner) ++out.offsets[std::size_t(c) + 1];
   for (const Index c : p.neighbour) ++out.offsets[std::size_t(c) + 1];
@@ -210,7 +210,7 @@ Mesh to_mesh(const exec::Host& host, Polyhedra&& polyhedra) {
   Buffer<Offset>().swap(p.offsets);
   Buffer<Index>().swap(p.corners);
 
-  const CellFaces of = faces_of_cells(p);
+  const OrientedFaces of = faces_of_cells(p);
   m.boundary.assign(p.owner.begin() + std::ptrdiff_t(internal), p.owner.end());
   p.owner.resize(internal);
   p.owner.shrink_to_fit();

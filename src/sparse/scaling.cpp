@@ -12,9 +12,9 @@ namespace krilu::sparse {
 
 namespace {
 
-constexpr int none = std::numeric_limits<int>::min() / 4;  // of a row without an entry other than zero
+constexpr int no_exponent = std::numeric_limits<int>::min() / 4;  // of a row without an entry other than zero
 
-int exponent(double v) { return v == 0 ? none : int(std::bit_cast<std::uint64_t>(v) >> 52 & 0x7ff) - 1023; }
+int exponent(double v) { return v == 0 ? no_exponent : int(std::bit_cast<std::uint64_t>(v) >> 52 & 0x7ff) - 1023; }
 
 void raise_to(int& to, int value) {
   const std::atomic_ref<int> shared(to);
@@ -50,28 +50,28 @@ Scales iterated_maxima(const exec::Host& host, const CsrView& a, int top) {
   const auto n = std::size_t(a.rows);
   std::vector<int> row(n, 0), column(n, 0), row_most(n), column_most(n);
   for (int pass = 0; pass < passes; ++pass) {
-    std::fill(column_most.begin(), column_most.end(), none);
+    std::fill(column_most.begin(), column_most.end(), no_exponent);
     std::atomic<bool> off{false};
     host.for_each_range(n, [&](Index begin, Index end) {
       bool any_off = false;
       for (Index i = begin; i < end; ++i) {
-        int most = none;
+        int most = no_exponent;
         for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
           const int e = exponent(a.values[k]) + row[std::size_t(i)] + column[std::size_t(a.columns[k])];
           most = std::max(most, e);
           raise_to(column_most[std::size_t(a.columns[k])], e);
         }
         row_most[std::size_t(i)] = most;
-        any_off = any_off || (most > none / 2 && std::abs(most - top) > near);
+        any_off = any_off || (most > no_exponent / 2 && std::abs(most - top) > near);
       }
       if (any_off) off = true;
     });
     for (int most : column_most)
-      if (most > none / 2 && std::abs(most - top) > near) off = true;
+      if (most > no_exponent / 2 && std::abs(most - top) > near) off = true;
     if (pass > 0 && !off) break;
     const auto halve = [&](std::vector<int>& scale, const std::vector<int>& most) {
       for (std::size_t i = 0; i < n; ++i)
-        if (most[i] > none / 2) scale[i] -= int(std::floor((most[i] - top + 1) / 2.0));
+        if (most[i] > no_exponent / 2) scale[i] -= int(std::floor((most[i] - top + 1) / 2.0));
     };
     halve(row, row_most);
     halve(column, column_most);
