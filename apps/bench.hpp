@@ -103,7 +103,7 @@ class MarkdownTable {
 
 /// Four significant digits; "-" where it is not known.
 std::string figure(double value);
-/// Of seconds.
+/// Seconds as milliseconds, by figure().
 inline std::string milliseconds(double seconds) { return figure(1e3 * seconds); }
 /// "35", or with what went otherwise than converging: "500 (limit)". "-" where there is none.
 std::string iterations_of(const Measured& m);

@@ -178,7 +178,7 @@ std::string own_choice(const std::vector<Row>& rows) {
         const auto& p = r.paper->solve;
         const std::string paper = figure(std::min(p.levels + p.colouring, p.free));
         if (!m.done) return {"-", "-", "-", "-", "-", "-", "-", paper};
-        return {m.result.ordering,    m.result.triangular, iterations_of(m),   figure(1e3 * m.seconds.analyse),
+        return {m.result.ordering,    m.result.triangular, iterations_of(m),   milliseconds(m.seconds.analyse),
                 figure(factor_ms(m)), solve_s(m, m),       figure(whole_s(m)), paper};
       });
 }
@@ -209,8 +209,8 @@ std::string levels(const std::vector<Row>& rows) {
                            std::to_string(*std::min_element(in.begin(), in.end())),
                            figure(median({in.begin(), in.end()})),
                            std::to_string(*std::max_element(in.begin(), in.end())),
-                           figure(1e3 * r.levels.sync_free),
-                           figure(1e3 * r.levels.rounds)};
+                           milliseconds(r.levels.sync_free),
+                           milliseconds(r.levels.rounds)};
                  });
 }
 

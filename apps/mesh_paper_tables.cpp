@@ -276,7 +276,7 @@ std::string tables(const std::vector<Row>& rows, const Machine& machine, const B
       "over the faces in the mesh's own order, in one thread; on all cores each has a part of the mesh for itself, "
       "without the faces between parts. The bound is what reading each input once and writing each output once takes "
       "at the triad rate, 8 bytes of addressing a face included; above 100% caches helped.\n",
-      o.repeat, std::max(o.repeat, short_repeat), figure(1e3 * short_time));
+      o.repeat, std::max(o.repeat, short_repeat), milliseconds(short_time));
   text += meshes(rows);
   text += times_table(rows, machine);
   for (int k = 0; k < operators; ++k) text += speed_up_table(rows, machine, k);

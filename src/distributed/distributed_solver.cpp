@@ -18,7 +18,8 @@ namespace krilu {
 
 namespace distributed {
 
-/// The ranks, with a clock on their sums.
+/// The ranks, with a clock on their sums. Not in an anonymous namespace: Body holds one, of which g++ warns where
+/// sources are compiled together.
 class Clocked final : public Ranks {
  public:
   explicit Clocked(std::shared_ptr<Ranks> ranks) : ranks_(std::move(ranks)) {}

@@ -6,12 +6,13 @@
 #include <cstddef>
 #include <numbers>
 
+#include "grid/plane.hpp"
+
 namespace krilu::grid {
 
 namespace {
 
 using std::size_t;
-
 using std::numbers::pi;
 
 /// Radius of curvature at an end of a body, by the parabola y^2 = 2 r x as wide as the body is at a fiftieth of its
@@ -71,7 +72,7 @@ Index nose_of(const std::vector<Point>& wall) {
   size_t nose = 0;
   double most = -1;
   for (size_t i = 0; i < wall.size(); ++i) {
-    const double d = std::hypot(wall[i].x - wall[0].x, wall[i].y - wall[0].y);
+    const double d = length(wall[i] - wall[0]);
     if (d > most) {
       most = d;
       nose = i;

@@ -28,10 +28,10 @@ double one_dimensional(double before, double here, double after) {
   return -2 * ((after - here) - (here - before)) / (after - before);
 }
 
-/// Places along one line j, with those beyond its ends.
-class PlaceLine {
+/// Places in the mapped plane along one line j, with those beyond its ends.
+class MappedLine {
  public:
-  PlaceLine(const Start& start, Index j) : start_(start), first_(size_t(j) * size_t(start.grid.ni)) {}
+  MappedLine(const Start& start, Index j) : start_(start), first_(size_t(j) * size_t(start.grid.ni)) {}
   Complex operator()(Index i) const {
     const Grid& g = start_.grid;
     if (g.topology == Grid::Topology::C) return start_.zeta[first_ + size_t(i)];
@@ -52,14 +52,14 @@ class PlaceLine {
 /// phi and psi for which the equations hold at the middle of nine nodes.
 std::pair<double, double> terms_for(const Point& w, const Point& e, const Point& m, const Point& s, const Point& t,
                                     const Point& ne, const Point& nw, const Point& se, const Point& sw) {
-  const Point x = {0.5 * (e.x - w.x), 0.5 * (e.y - w.y)}, r_e = {0.5 * (t.x - s.x), 0.5 * (t.y - s.y)};
+  const Point x = 0.5 * (e - w), r_e = 0.5 * (t - s);
   const double alpha = dot(r_e, r_e), beta = dot(x, r_e), gamma = dot(x, x);
   const auto rest = [&](double Point::*at) {
     const double xx = e.*at - 2 * m.*at + w.*at, ee = t.*at - 2 * m.*at + s.*at;
     const double xe = 0.25 * (ne.*at - nw.*at - se.*at + sw.*at);
     return -(alpha * xx - 2 * beta * xe + gamma * ee);
   };
-  const double b_x = rest(&Point::x), b_y = rest(&Point::y), area = x.x * r_e.y - x.y * r_e.x;
+  const double b_x = rest(&Point::x), b_y = rest(&Point::y), area = cross(x, r_e);
   return {(b_x * r_e.y - b_y * r_e.x) / (alpha * area), (x.x * b_y - x.y * b_x) / (gamma * area)};
 }
 
@@ -96,7 +96,7 @@ Control::Control(const Start& start, const std::string& method, double fading)
   if (method_ == "none") return;
 
   // Corners that a line j has to go round, in the mapped plane.
-  const PlaceLine wall(start, 0), far(start, grid.nj - 1);
+  const MappedLine wall(start, 0), far(start, grid.nj - 1);
   std::vector<Index> corner;
   std::vector<char> controlled(size_t(grid.ni), 1);
   std::vector<double> mitre(size_t(grid.ni), 1.0);
@@ -215,7 +215,7 @@ std::vector<std::pair<double, double>> Control::by_equations(const Grid& grid, c
   const auto inside = [&](Index i) { return periodic_ ? (i + last) % last : std::clamp(i, Index(0), Index(n - 1)); };
   const auto turned = [&](Point p, Index i) {
     const double gained = !periodic_ ? 0 : i < 0 ? -1 : i >= last ? 1 : 0;
-    return Point{p.x + gained * turn.x, p.y + gained * turn.y};
+    return p + gained * turn;
   };
   const auto node = [&](Index i, Index j) { return turned(plane.at(inside(i), j), i); };
   // The first line where it is wanted, or, where nothing is wanted, as it is.

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "grid/curve.hpp"
+#include "grid/plane.hpp"
 
 namespace krilu::grid {
 
@@ -26,11 +27,12 @@ struct Box {
 
 Box box_along(std::span<const Point> points, const Point& from, const Point& to) {
   constexpr double inf = std::numeric_limits<double>::infinity();
-  const double length = std::hypot(to.x - from.x, to.y - from.y);
+  const Point along = to - from;
+  const double size = length(along);
   Box box{1, 0, inf, -inf, inf, -inf};
-  if (length > 0) {
-    box.cosine = (to.x - from.x) / length;
-    box.sine = (to.y - from.y) / length;
+  if (size > 0) {
+    box.cosine = along.x / size;
+    box.sine = along.y / size;
   }
   double largest = 0;
   for (const Point& p : points) {
@@ -54,7 +56,7 @@ Box box_round(std::span<const Point> points) {
   size_t longest = 0;
   double most = -1;
   for (size_t k = 0; k + 1 < points.size(); ++k)
-    if (const double d = std::hypot(points[k + 1].x - points[k].x, points[k + 1].y - points[k].y); d > most) {
+    if (const double d = length(points[k + 1] - points[k]); d > most) {
       most = d;
       longest = k;
     }
@@ -96,7 +98,7 @@ bool meet(const Point& a, const Point& b, const Point& c, const Point& d) {
 
 /// Neighbours share a point and meet elsewhere only where the second runs back over the first.
 bool runs_back(const Point& a, const Point& b, const Point& c) {
-  return side_of(a, b, c) == 0 && (b.x - a.x) * (c.x - b.x) + (b.y - a.y) * (c.y - b.y) < 0;
+  return side_of(a, b, c) == 0 && dot(b - a, c - b) < 0;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <numbers>
 
 #include "base/names.hpp"
+#include "grid/plane.hpp"
 #include "grid/read_curve.hpp"
 #include "krilu/error.hpp"
 
@@ -114,8 +115,8 @@ Curve curve_by_name(const std::string& shape, const std::string& trailing_edge) 
 }
 
 double turning(const Point& a, const Point& b, const Point& c) {
-  const double ux = b.x - a.x, uy = b.y - a.y, vx = c.x - b.x, vy = c.y - b.y;
-  return std::abs(std::atan2(ux * vy - uy * vx, ux * vx + uy * vy)) * 180 / std::numbers::pi;
+  const Point u = b - a, v = c - b;
+  return std::abs(std::atan2(cross(u, v), dot(u, v))) * 180 / std::numbers::pi;
 }
 
 std::vector<Index> corners_of(const std::vector<Point>& closed) {
@@ -123,7 +124,7 @@ std::vector<Index> corners_of(const std::vector<Point>& closed) {
   std::vector<double> turn(n), side(n);  // side k follows point k
   for (size_t k = 0; k < n; ++k) {
     turn[k] = turning(closed[k == 0 ? n - 1 : k - 1], closed[k], closed[k + 1]);
-    side[k] = std::hypot(closed[k + 1].x - closed[k].x, closed[k + 1].y - closed[k].y);
+    side[k] = length(closed[k + 1] - closed[k]);
   }
   std::vector<Index> corner;
   for (size_t k = 0; k < n; ++k) {

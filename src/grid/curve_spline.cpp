@@ -7,7 +7,6 @@
 #include "grid/curve_spline.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "grid/plane.hpp"
 
@@ -35,8 +34,7 @@ void solve_tridiagonal(const std::vector<double>& lower, std::vector<double> dia
 
 CurveSpline::CurveSpline(const Curve& curve) : point_(curve.point), knot_(curve.point.size()) {
   const size_t n = point_.size() - 1;
-  for (size_t k = 0; k < n; ++k)
-    knot_[k + 1] = knot_[k] + std::hypot(point_[k + 1].x - point_[k].x, point_[k + 1].y - point_[k].y);
+  for (size_t k = 0; k < n; ++k) knot_[k + 1] = knot_[k] + grid::length(point_[k + 1] - point_[k]);
   after_.resize(n);
   before_.resize(n);
   if (curve.corner.empty()) run_round();

@@ -14,6 +14,7 @@
 #include <limits>
 #include <vector>
 
+#include "grid/plane.hpp"
 #include "io/plot.hpp"
 #include "krilu/error.hpp"
 
@@ -36,7 +37,7 @@ Window round(const Point& centre, double side) { return {centre.x - side / 2, ce
 /// The part of the piece from a to b that lies in the window (Liang and Barsky, 1984). False: none.
 bool clip(const Window& w, Point& a, Point& b) {
   double from = 0, to = 1;
-  const Point d{b.x - a.x, b.y - a.y};
+  const Point d = b - a;
   if (!std::isfinite(d.x) || !std::isfinite(d.y)) return false;
   const auto side = [&](double speed, double room) {  // speed t <= room
     if (speed == 0) return room >= 0;
@@ -49,8 +50,8 @@ bool clip(const Window& w, Point& a, Point& b) {
         side(d.y, w.y0 + w.side - a.y)))
     return false;
   const Point start = a;
-  if (to < 1) b = {start.x + to * d.x, start.y + to * d.y};
-  if (from > 0) a = {start.x + from * d.x, start.y + from * d.y};
+  if (to < 1) b = start + to * d;
+  if (from > 0) a = start + from * d;
   return true;
 }
 
@@ -185,7 +186,7 @@ std::vector<Point> body_in(const Window& w, std::vector<Point> polygon) {
       if (at_a >= 0) kept.push_back(a);
       if ((at_a >= 0) != (at_b >= 0)) {
         const double t = at_a / (at_a - at_b);
-        kept.push_back({a.x + t * (b.x - a.x), a.y + t * (b.y - a.y)});
+        kept.push_back(a + t * (b - a));
       }
     }
     polygon = std::move(kept);

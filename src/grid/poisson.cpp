@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "grid/plane.hpp"
+
 namespace krilu::grid {
 
 namespace {
@@ -31,7 +33,7 @@ std::vector<double> row_scale(const Grid& grid, const Point& turn) {
   std::vector<double> scale(inner_nodes(grid));
   for_inner(grid, [&](Index i, Index j, size_t k) {
     Point w = grid.at(i > 0 ? i - 1 : grid.ni - 2, j);
-    if (i == 0) w = {w.x - turn.x, w.y - turn.y};
+    if (i == 0) w = w - turn;
     const Point& e = grid.at(i + 1, j);
     const Point &s = grid.at(i, j - 1), &n = grid.at(i, j + 1);
     const double x_x = 0.5 * (e.x - w.x), y_x = 0.5 * (e.y - w.y), x_e = 0.5 * (n.x - s.x), y_e = 0.5 * (n.y - s.y);
@@ -53,8 +55,7 @@ std::vector<double> unknowns_of(const Grid& grid) {
 void set_unknowns(const std::vector<double>& x, Grid& grid, const Point& turn) {
   for_inner(grid, [&](Index i, Index j, size_t k) { grid.at(i, j) = {x[2 * k], x[2 * k + 1]}; });
   if (grid.topology == Grid::Topology::O)
-    for (Index j = 1; j + 1 < grid.nj; ++j)
-      grid.at(grid.ni - 1, j) = {grid.at(0, j).x + turn.x, grid.at(0, j).y + turn.y};
+    for (Index j = 1; j + 1 < grid.nj; ++j) grid.at(grid.ni - 1, j) = grid.at(0, j) + turn;
 }
 
 }  // namespace krilu::grid

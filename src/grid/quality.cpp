@@ -109,9 +109,8 @@ std::optional<std::pair<Index, Index>> first_fold(const Grid& grid) {
 
 namespace krilu {
 
-using namespace grid;
-
 GridQuality quality_of(const Grid& grid, double wall_spacing) {
+  using namespace krilu::grid;
   if (grid.ni < 3 || grid.nj < 2 || grid.node.size() != std::size_t(grid.ni) * std::size_t(grid.nj) || grid.wake < 0 ||
       2 * std::int64_t(grid.wake) + 3 > grid.ni)
     throw Error("a grid has 3 nodes around and 2 outward, or more, and ni nj nodes in all");

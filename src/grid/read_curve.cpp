@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 
+#include "grid/plane.hpp"
 #include "io/matrix_market.hpp"
 #include "io/scan.hpp"
 #include "io/text_file.hpp"
@@ -111,7 +112,7 @@ Table read_table(const Source& source) {
 
 bool is_count(double v) { return v >= 2 && v < 1e9 && v == std::floor(v); }
 
-double distance(const Point& a, const Point& b) { return std::hypot(a.x - b.x, a.y - b.y); }
+double distance(const Point& a, const Point& b) { return length(a - b); }
 
 double chord_of(std::span<const Row> rows) {
   const auto [least, largest] =
@@ -267,9 +268,7 @@ void begin_between(Polygon& polygon, size_t from, size_t to) {
   if (side - left < same * polygon.chord) return begin_at(polygon, (k + 1) % n);
   Row middle = polygon.row[k];
   // The mean where that is it, so that what is symmetric stays so to the last bit.
-  middle.at = (k + 1) % n == to && k == from
-                  ? Point{(a.x + b.x) / 2, (a.y + b.y) / 2}
-                  : Point{a.x + (b.x - a.x) * (left / side), a.y + (b.y - a.y) * (left / side)};
+  middle.at = (k + 1) % n == to && k == from ? Point{(a.x + b.x) / 2, (a.y + b.y) / 2} : a + (left / side) * (b - a);
   polygon.row.insert(polygon.row.begin() + std::ptrdiff_t(k) + 1, middle);
   begin_at(polygon, k + 1);
 }

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <numbers>
 
+#include "grid/plane.hpp"
 #include "grid/stretching.hpp"
 #include "krilu/error.hpp"
 
@@ -16,7 +17,6 @@ namespace krilu::grid {
 namespace {
 
 using std::size_t;
-
 using std::numbers::pi;
 
 /// A line of nodes from the wall (t = 0) to the far field (t = 1): a power of t along, t itself outwards.
@@ -184,8 +184,7 @@ void start_o(const WallPoints& wall, const GridOptions& options, Start& start) {
 /// The cut, from the trailing edge on: leaves it between both sides and soon goes level.
 std::vector<Point> cut_points(const std::vector<Point>& wall, double end, Index cells) {
   const Point tail = wall.front(), &below = wall[1], &above = wall[wall.size() - 2];
-  const double lower = std::hypot(tail.x - below.x, tail.y - below.y);
-  const double upper = std::hypot(tail.x - above.x, tail.y - above.y);
+  const double lower = grid::length(tail - below), upper = grid::length(tail - above);
   const double dx = (tail.x - below.x) / lower + (tail.x - above.x) / upper;
   const double dy = (tail.y - below.y) / lower + (tail.y - above.y) / upper;
   const double slope = dx > 0 ? std::clamp(dy / dx, -0.5, 0.5) : 0;  // of a blunt end: level

@@ -20,6 +20,7 @@
 #include <queue>
 
 #include "grid/curve_spline.hpp"
+#include "grid/plane.hpp"
 #include "krilu/error.hpp"
 
 namespace krilu::grid {
@@ -127,7 +128,7 @@ class Wall {
       s.v = along(n % 2 == 0 ? knot[n / 2] : (knot[n / 2] + knot[n / 2 + 1]) / 2);
     } else {
       const Point o = curve_.point[0];
-      const auto distance = [&](const Point& p) { return std::hypot(p.x - o.x, p.y - o.y); };
+      const auto distance = [&](const Point& p) { return length(p - o); };
       size_t k = 1;
       for (size_t i = 2; i < n; ++i)
         if (distance(curve_.point[i]) > distance(curve_.point[k])) k = i;
@@ -163,9 +164,9 @@ class Wall {
     std::vector<double> bend(n), raw(n);  // signed, so that what is noise of the file averages out
     for (size_t k = 0; k < n; ++k) {
       const Point a = p[k == 0 ? n - 1 : k - 1], b = p[k], c = p[k + 1];
-      const double sign = (b.x - a.x) * (c.y - b.y) - (b.y - a.y) * (c.x - b.x) < 0 ? -1 : 1;
-      const double length = std::hypot(b.x - a.x, b.y - a.y) + knot[k + 1] - knot[k];
-      raw[k] = sign * turning(a, b, c) / (length / 2);
+      const double sign = cross(b - a, c - b) < 0 ? -1 : 1;
+      const double sides = length(b - a) + knot[k + 1] - knot[k];
+      raw[k] = sign * turning(a, b, c) / (sides / 2);
     }
     for (size_t k = 0; k < n; ++k) {
       const size_t last = k == 0 ? n - 1 : k - 1, following = k + 1 == n ? 0 : k + 1;
@@ -232,10 +233,7 @@ class Wall {
     }
   }
 
-  double speed(double v) const {
-    const Point d = spline_.derivative(parameter(v));
-    return std::hypot(d.x, d.y);
-  }
+  double speed(double v) const { return length(spline_.derivative(parameter(v))); }
 
   /// Samples a tenth of a cell apart. False where they become far more than the cells.
   bool sample_sides() {

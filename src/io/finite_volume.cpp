@@ -22,7 +22,7 @@ namespace krilu::io {
 
 namespace {
 
-constexpr std::int64_t most_entries = std::numeric_limits<Index>::max();
+constexpr std::int64_t largest_index = std::numeric_limits<Index>::max();
 
 double norm(const Vector3& v) { return std::sqrt(dot(v, v)); }
 
@@ -199,7 +199,7 @@ Layer layer_of(const exec::Host& host, const Mesh& mesh, const Coefficients& c) 
 void require_sound(const FiniteVolume& problem, const Coefficients& c, const Layer& layer) {
   const std::int64_t cells = std::int64_t(c.boundary.size()), layers = problem.layers;
   const std::int64_t nonzeros = layers * (layer.offsets.back() + cells) + 2 * (layers - 1) * cells;
-  if (nonzeros > most_entries)
+  if (nonzeros > largest_index)
     refuse(problem, fmt::format("{} layers of {} cells give 2^31 nonzeros or more, too many for one matrix; take fewer",
                                 layers, cells));
   bool given = false;
@@ -245,7 +245,7 @@ CsrMatrix finite_volume_matrix(const Mesh& mesh, const FiniteVolume& problem) {
   const std::int64_t cells = mesh.cells, layers = problem.layers, rows = cells * layers;
   if (cells == 0) refuse(problem, "the mesh has no cells");
   // One row less than the largest number, as everywhere: offsets are one more.
-  if (rows >= most_entries)
+  if (rows >= largest_index)
     refuse(problem, fmt::format("{} layers of {} cells are 2^31 rows or more; take fewer", layers, cells));
   const exec::Host host;
   const std::vector<char> empty = empty_faces(mesh);

@@ -55,13 +55,13 @@ struct Corners {
 };
 
 /// A side of a cell, or an element of the boundary. Two that are the same face have equal keys.
-struct SideEntry {
+struct SideOrElement {
   std::array<Index, most_corners> key;  // the corners, ascending; what is behind the last is the largest number
   Index cell;                           // -1: an element of the boundary
   std::uint32_t place;                  // twice the number of the side or element, sides first; + 1: see forwards()
 
   std::uint32_t number() const { return place >> 1; }
-  bool operator<(const SideEntry& o) const { return std::tie(key, place) < std::tie(o.key, o.place); }
+  bool operator<(const SideOrElement& o) const { return std::tie(key, place) < std::tie(o.key, o.place); }
 };
 
 /// By insertion: std::sort of a few makes GCC 12 see accesses that there are none of.
@@ -124,7 +124,7 @@ void for_cells(const Elements& e, F f) {
 }
 
 /// All sides and elements of the boundary, sorted, with those of equal keys next to each other.
-Buffer<SideEntry> sorted_entries(const Elements& e, const Buffer<char>& turned, std::size_t sides) {
+Buffer<SideOrElement> sorted_entries(const Elements& e, const Buffer<char>& turned, std::size_t sides) {
   // next[p]: how many have p as their least corner, then where these start.
   Buffer<std::uint32_t> next(e.points.size() + 1);
   std::fill(next.begin(), next.end(), 0u);
@@ -132,21 +132,21 @@ Buffer<SideEntry> sorted_entries(const Elements& e, const Buffer<char>& turned, 
     for_cells(e, [&](Index c, Shape shape, const Index* corners, std::uint32_t side) {
       for (const Side& s : table(shape).sides) {
         const Corners own(s, corners, turned[std::size_t(c)] != 0);
-        f(SideEntry{key_of(own.corner.data(), own.count), c, side++ << 1 | std::uint32_t(forwards(own))});
+        f(SideOrElement{key_of(own.corner.data(), own.count), c, side++ << 1 | std::uint32_t(forwards(own))});
       }
     });
     const Index* corners = e.boundary.corners.data();
     for (std::size_t b = 0; b < e.boundary.size(); ++b) {
       const std::size_t count = corners_of(e.boundary.shape[b]);
-      f(SideEntry{key_of(corners, count), -1, std::uint32_t(sides + b) << 1});
+      f(SideOrElement{key_of(corners, count), -1, std::uint32_t(sides + b) << 1});
       corners += count;
     }
   };
-  for_entries([&](const SideEntry& entry) { ++next[std::size_t(entry.key[0])]; });
+  for_entries([&](const SideOrElement& entry) { ++next[std::size_t(entry.key[0])]; });
   std::uint32_t sum = 0;
   for (std::uint32_t& n : next) n = std::exchange(sum, sum + n);
-  Buffer<SideEntry> entries(sides + e.boundary.size());
-  for_entries([&](const SideEntry& entry) { entries[next[std::size_t(entry.key[0])]++] = entry; });
+  Buffer<SideOrElement> entries(sides + e.boundary.size());
+  for_entries([&](const SideOrElement& entry) { entries[next[std::size_t(entry.key[0])]++] = entry; });
   std::uint32_t begin = 0;
   for (const std::uint32_t end : next) {
     if (end > begin) std::sort(entries.data() + begin, entries.data() + end);
@@ -156,15 +156,15 @@ Buffer<SideEntry> sorted_entries(const Elements& e, const Buffer<char>& turned, 
 }
 
 /// beyond[side]: the cell on its other side, or ~patch.
-Buffer<Index> match(const Elements& e, const Buffer<SideEntry>& entries, std::size_t sides) {
+Buffer<Index> match(const Elements& e, const Buffer<SideOrElement>& entries, std::size_t sides) {
   const auto unmarked = Index(e.patches.size());
   Buffer<Index> beyond(sides);
   std::fill(beyond.begin(), beyond.end(), ~unmarked);
   for (std::size_t k = 0; k < entries.size();) {
-    const SideEntry *const a = &entries[k], *const b = a + 1, *end = b;
+    const SideOrElement *const a = &entries[k], *const b = a + 1, *end = b;
     while (++k < entries.size() && entries[k].key == a->key) ++end;
-    const auto of_boundary = [&](const SideEntry* entry) { return std::size_t(entry->number()) - sides; };
-    const SideEntry* const marks = std::find_if(a, end, [](const SideEntry& entry) { return entry.cell < 0; });
+    const auto of_boundary = [&](const SideOrElement* entry) { return std::size_t(entry->number()) - sides; };
+    const SideOrElement* const marks = std::find_if(a, end, [](const SideOrElement& entry) { return entry.cell < 0; });
     if (marks == a)
       throw WrongElement{true, of_boundary(a), "no cell has a face with these corners, so that no patch can have it"};
     if (marks - a > 2)

@@ -44,11 +44,11 @@ struct CubeFace {
 };
 
 /// The cubes, numbered x fastest, then y, then z; a shape says what cells and faces each of them has.
-struct Lattice {
+struct CubeLattice {
   std::array<std::int64_t, 3> size;
   double side;  // of a cube
 
-  explicit Lattice(const std::array<std::int64_t, 3>& cubes)
+  explicit CubeLattice(const std::array<std::int64_t, 3>& cubes)
       : size(cubes), side(1 / double(*std::max_element(cubes.begin(), cubes.end()))) {}
 
   std::int64_t cubes() const { return size[0] * size[1] * size[2]; }
@@ -67,7 +67,7 @@ struct Lattice {
 
 /// f(number, place) for all cubes.
 template <class F>
-void for_cubes(const exec::Host& host, const Lattice& lattice, F f) {
+void for_cubes(const exec::Host& host, const CubeLattice& lattice, F f) {
   const auto nx = Index(lattice.size[0]), ny = Index(lattice.size[1]);
   host.for_each_range(std::size_t(lattice.cubes()), [&](Index begin, Index end) {
     Place p{begin % nx, begin / nx % ny, begin / nx / ny};
@@ -89,7 +89,7 @@ class Box {
   static constexpr std::array<int, 3> on_side{1, 1, 1};
   static constexpr std::array<CubeFace, 3> faces{{{0, 0, 0, {}}, {0, 0, 1, {}}, {0, 0, 2, {}}}};
 
-  Box(const exec::Host&, const Lattice& lattice) : h_(lattice.side) {}
+  Box(const exec::Host&, const CubeLattice& lattice) : h_(lattice.side) {}
 
   void cell(const Place& p, int, Vector3& centre, double& volume) const {
     centre = {h_ * (p[0] + 0.5), h_ * (p[1] + 0.5), h_ * (p[2] + 0.5)};
@@ -111,9 +111,9 @@ class Box {
 /// 0.4 sqrt(3) < 1, P + E is regular on the whole way from E = 0, and its determinant keeps its sign.
 class MovedCorners {
  public:
-  MovedCorners(const exec::Host& host, const Lattice& lattice, int dimensions)
+  MovedCorners(const exec::Host& host, const CubeLattice& lattice, int dimensions)
       : row_(lattice.size[0] + 1), plane_(row_ * (lattice.size[1] + 1)) {
-    const Lattice corners({row_, lattice.size[1] + 1, dimensions == 3 ? lattice.size[2] + 1 : 1});
+    const CubeLattice corners({row_, lattice.size[1] + 1, dimensions == 3 ? lattice.size[2] + 1 : 1});
     corner_.resize(std::size_t(corners.cubes()));
     for_cubes(host, corners, [&](Index c, const Place& p) {
       std::array<double, 3> x{}, move{};
@@ -166,7 +166,7 @@ class Tetrahedra {
                                                    {4, 0, 2, {4, 5, 7}},
                                                    {5, 2, 2, {4, 7, 6}}}};
 
-  Tetrahedra(const exec::Host& host, const Lattice& lattice) : corner_(host, lattice, 3) {}
+  Tetrahedra(const exec::Host& host, const CubeLattice& lattice) : corner_(host, lattice, 3) {}
 
   void cell(const Place& p, int t, Vector3& centre, double& volume) const {
     const std::array<int, 4>& own = corners[std::size_t(t)];
@@ -194,7 +194,7 @@ class Triangles {
   static constexpr std::array<CubeFace, 5> faces{
       {{0, 1, inside, {3, 0}}, {0, 1, 0, {1, 3}}, {0, 0, 2, {0, 1, 3}}, {1, 0, 1, {3, 2}}, {1, 1, 2, {0, 3, 2}}}};
 
-  Triangles(const exec::Host& host, const Lattice& lattice) : corner_(host, lattice, 2) {}
+  Triangles(const exec::Host& host, const CubeLattice& lattice) : corner_(host, lattice, 2) {}
 
   void cell(const Place& p, int t, Vector3& centre, double& volume) const {
     Vector3 area;
@@ -224,21 +224,21 @@ class Triangles {
 };
 
 template <class Shape>
-std::int64_t internal_faces(const Lattice& lattice) {
+std::int64_t internal_faces(const CubeLattice& lattice) {
   std::int64_t sum = Shape::inner * lattice.cubes();
   for (int d = 0; d < 3; ++d) sum += Shape::on_side[std::size_t(d)] * lattice.joined(d);
   return sum;
 }
 
 template <class Shape>
-std::int64_t boundary_faces(const Lattice& lattice) {
+std::int64_t boundary_faces(const CubeLattice& lattice) {
   std::int64_t sum = 0;
   for (std::size_t d = 0; d < 3; ++d) sum += 2 * Shape::on_side[d] * (lattice.cubes() / lattice.size[d]);
   return sum;
 }
 
 template <class Shape>
-void fill_cells_and_faces(const exec::Host& host, const Lattice& lattice, const Shape& shape, Mesh& mesh) {
+void fill_cells_and_faces(const exec::Host& host, const CubeLattice& lattice, const Shape& shape, Mesh& mesh) {
   for_cubes(host, lattice, [&](Index b, const Place& p) {
     for (int t = 0; t < Shape::cells; ++t) {
       const std::size_t c = std::size_t(b) * Shape::cells + std::size_t(t);
@@ -261,7 +261,7 @@ void fill_cells_and_faces(const exec::Host& host, const Lattice& lattice, const 
 /// The side of the box at the low or high end of direction d. At the low end faces are those of cubes that would stand
 /// one place before it, seen from their neighbours.
 template <class Shape>
-void fill_side(const exec::Host& host, const Lattice& lattice, const Shape& shape, int d, bool high, Index first,
+void fill_side(const exec::Host& host, const CubeLattice& lattice, const Shape& shape, int d, bool high, Index first,
                Mesh& mesh) {
   const int u = d == 0 ? 1 : 0, v = d == 2 ? 1 : 2;
   const std::int64_t nu = lattice.size[std::size_t(u)];
@@ -287,7 +287,7 @@ void fill_side(const exec::Host& host, const Lattice& lattice, const Shape& shap
 }
 
 template <class Shape>
-Mesh build(const exec::Host& host, const Lattice& lattice) {
+Mesh build(const exec::Host& host, const CubeLattice& lattice) {
   Mesh mesh;
   mesh.cells = Index(Shape::cells * lattice.cubes());
   const auto cells = std::size_t(mesh.cells), faces = std::size_t(internal_faces<Shape>(lattice));
@@ -321,9 +321,9 @@ struct Generator {
   const char* name;
   std::size_t dimensions;
   std::int64_t cells_per_cube;
-  std::int64_t (*internal)(const Lattice&);
-  std::int64_t (*boundary)(const Lattice&);
-  Mesh (*build)(const exec::Host&, const Lattice&);
+  std::int64_t (*internal)(const CubeLattice&);
+  std::int64_t (*boundary)(const CubeLattice&);
+  Mesh (*build)(const exec::Host&, const CubeLattice&);
 };
 
 template <class Shape>
@@ -373,7 +373,7 @@ Mesh generate_mesh(const std::string& text) {
     cells *= size[d];
     if (cells > most) throw usage("this size has 2^31 cells or more");
   }
-  const Lattice lattice(size);
+  const CubeLattice lattice(size);
   if (g.internal(lattice) + g.boundary(lattice) > most) throw usage("this size has 2^31 faces or more");
 
   mesh::CellOrder order;

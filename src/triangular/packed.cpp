@@ -14,7 +14,7 @@ constexpr std::size_t fair_shared = 54 << 10;  // four parts on each
 constexpr unsigned in_doubles = sizeof(double);
 
 /// One triangle of the factors, row by row in sweep order.
-struct PackedRows {
+struct SweepRows {
   const CsrView& factors;
   const Offset* diagonal;
   const sparse::RowOrder& order;
@@ -53,7 +53,7 @@ struct Update {
 
 /// The steps of a part, in the sequence of both sweeps.
 template <class F>
-void for_steps(const PackedRows& rows, Index first_group, Index last_group, unsigned width, unsigned threads, F f) {
+void for_steps(const SweepRows& rows, Index first_group, Index last_group, unsigned width, unsigned threads, F f) {
   std::vector<Update> updates;
   const auto level = [&](Index g, bool backward) {
     bool more = true;
@@ -94,7 +94,7 @@ Packed pack(const exec::Host& host, const CsrView& factors, const Offset* diagon
   const std::vector<Index> one_part{0, Index(order.group.size()) - 1};
   const std::vector<Index>& part_group = order.part.empty() ? one_part : order.part;
   const auto parts = part_group.size() - 1;
-  const PackedRows rows{factors, diagonal, order};
+  const SweepRows rows{factors, diagonal, order};
   const auto for_parts = [&](auto f) {
     host.parallel([&](int me, int team) {
       for (std::size_t p = parts * std::size_t(me) / std::size_t(team);

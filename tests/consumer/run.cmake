@@ -12,7 +12,7 @@ if(MODE STREQUAL "package")
   must(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
   must(${CMAKE_COMMAND} -S ${consumer} -B ${WORK}/build -G Ninja -DCMAKE_PREFIX_PATH=${WORK}/prefix)
 else()
-  # The whole library again: not optimised and some sources at a time, so that it is soon there.
+  # The whole library again: not optimised and twelve sources at a time, so that it is soon there.
   must(${CMAKE_COMMAND} -S ${consumer} -B ${WORK}/build -G Ninja -DKRILU_SOURCE=${SOURCE} -DCMAKE_BUILD_TYPE=None
        -DCMAKE_CXX_FLAGS=-O0 -DKRILU_PRECOMPILE=ON
        -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=12)
