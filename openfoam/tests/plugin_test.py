@@ -13,10 +13,12 @@ import sys
 import tempfile
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/support"))
+import open_mpi
+
 PLUGIN = OTHER = MPIRUN = None
 WORK = tempfile.TemporaryDirectory()
-ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                   OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_btl="self,vader,tcp")
+ENVIRONMENT = open_mpi.environment()
 ENVIRONMENT.setdefault("WM_PROJECT_DIR", "/usr/share/openfoam")
 TUTORIALS = [os.environ.get("FOAM_TUTORIALS", ""),
              os.path.join(os.path.dirname(__file__), "../../build/openfoam-headers/tutorials"),

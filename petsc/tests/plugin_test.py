@@ -13,6 +13,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/support"))
+import open_mpi
+
 PLUGIN = PROBE = COMPILER = MPIRUN = None
 BCGS = "-ksp_type bcgs -ksp_pc_side right -ksp_norm_type unpreconditioned -ksp_rtol 1e-8"
 LATTICE = "gen:convdiff3d:16x17x18"  # where dilu and ilu0 are the same
@@ -20,8 +23,7 @@ WIDE = "gen:poisson3d27:14x15x16"    # where they are not
 SYMMETRIC = "gen:poisson3d:15x15x15"
 # codes of petscerror.h
 SUP, WRONG, OUTOFRANGE, ZERO_PIVOT, CHOLESKY_ZERO_PIVOT = 56, 62, 63, 71, 81
-ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                   OMPI_MCA_rmaps_base_oversubscribe="1", OMP_NUM_THREADS="2")
+ENVIRONMENT = open_mpi.environment(OMP_NUM_THREADS="2")
 
 
 def run(program, options, ranks=1):

@@ -13,15 +13,13 @@ import tempfile
 import time
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import open_mpi
+
 KRILU = sys.argv[1]
 MPIRUN = sys.argv[2] if len(sys.argv) > 2 else None
 MATRIX = "gen:convdiff2d:40x30"
 METHOD = ["--solver", "bicgstab", "--precond", "jacobi", "--rtol", "1e-10", "--device", "host"]
-
-
-def environment():
-    return dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_btl_base_warn_component_unused="0")
 
 
 def command(ranks, arguments):
@@ -32,7 +30,8 @@ def command(ranks, arguments):
 
 
 def run(ranks, *arguments):
-    done = subprocess.run(command(ranks, arguments), capture_output=True, text=True, timeout=120, env=environment())
+    done = subprocess.run(command(ranks, arguments), capture_output=True, text=True, timeout=120,
+                          env=open_mpi.environment())
     return done.returncode, done.stdout, done.stderr
 
 
@@ -154,7 +153,7 @@ class Ranks(unittest.TestCase):
         long = ["solve", "gen:poisson2d:300x300", "--solver", "bicgstab", "--precond", "none", "--rtol", "0", "--max-iters",
                 "100000000", "--device", "host", "--quiet"]
         started = subprocess.Popen(command(3, long), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   env=environment())
+                                   env=open_mpi.environment())
         self.addCleanup(started.kill)
         ranks = []
         deadline = time.monotonic() + 60

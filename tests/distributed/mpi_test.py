@@ -11,16 +11,18 @@ import sys
 import time
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import open_mpi
+
 MAIN = sys.argv[1]
 MPIRUN = sys.argv[2] if len(sys.argv) > 2 else "mpirun"
 SECONDS = 20  # to end in, on a machine that is busy
 
 
 def run(ranks, case):
-    env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-               OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_btl_base_warn_component_unused="0")
     start = time.monotonic()
-    done = subprocess.run([MPIRUN, "-np", str(ranks), MAIN, case], env=env, capture_output=True, text=True, timeout=100)
+    done = subprocess.run([MPIRUN, "-np", str(ranks), MAIN, case], env=open_mpi.environment(), capture_output=True,
+                          text=True, timeout=100)
     return done.returncode, done.stdout, done.stderr, time.monotonic() - start
 
 
