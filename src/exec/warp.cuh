@@ -10,10 +10,13 @@ namespace krilu::exec {
 
 #if defined(__CUDACC__)
 
+/// What shuffles and ballots of a whole warp name.
+constexpr unsigned all_lanes = 0xffffffffu;
+
 /// value, which all lanes have.
 template <class T>
 __device__ __forceinline__ T uniform(T value) {
-  return __shfl_sync(0xffffffffu, value, 0);
+  return __shfl_sync(all_lanes, value, 0);
 }
 /// The warp's number in its thread block, and in the grid, of blocks of whole warps.
 __device__ __forceinline__ int warp_in_block() { return uniform(int(threadIdx.x / 32)); }

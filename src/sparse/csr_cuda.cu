@@ -9,11 +9,11 @@ namespace {
 
 using exec::cuda::blocks_for;
 using exec::cuda::launched;
-constexpr Index none = std::numeric_limits<Index>::max();
+constexpr Index no_row = std::numeric_limits<Index>::max();
 
 struct Found {
   int offsets_bad = 0, columns_bad = 0, unpaired = 0, values_differ = 0;
-  Index first_bad = none, first_not_finite = none;
+  Index first_bad = no_row, first_not_finite = no_row;
   Index missing = 0, zero = 0, negative = 0;
   int below_less_above = 0;  // entries of the triangles
   unsigned long long hash = 0;
@@ -131,7 +131,7 @@ __global__ void find_not_finite(CsrView a, Found* found) {
   if (i < a.rows && !row_is_finite(a, i)) atomicMin(&found->first_not_finite, i);
 }
 
-Index known(Index row) { return row == none ? -1 : row; }
+Index known(Index row) { return row == no_row ? -1 : row; }
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <bit>
 #include <limits>
 
+#include "exec/warp.cuh"
 #include "sparse/hec.cuh"
 #include "sparse/hec_rounded.cuh"
 
@@ -13,9 +14,8 @@ namespace {
 using exec::cuda::blocks_for;
 using exec::cuda::launched;
 
-constexpr unsigned full = 0xffffffffu;
 constexpr unsigned product_threads = 256;
-constexpr Index none = std::numeric_limits<Index>::max();
+constexpr Index no_bound = std::numeric_limits<Index>::max();
 
 /// How a column is stored: as it is, or counted from its slot's base.
 template <class C>
@@ -24,7 +24,7 @@ template <class C>
 constexpr C padding = C(-1);
 /// How far from a slot's lowest column another one of it may be.
 template <class C>
-constexpr Index reach = is_short<C> ? hec_reach<C> : none;
+constexpr Index reach = is_short<C> ? hec_reach<C> : no_bound;
 
 template <class V>
 struct alignas(2 * sizeof(V)) Pair {
@@ -146,7 +146,7 @@ __global__ void count_slots(HecView<double> a, Slots* most) {
   const auto nothing = [](Index, Index, Index, Index) {};
   const Index one = for_slots<true>(a, place, reach<std::uint8_t>, nothing);
   const Index two = for_slots<true>(a, place, reach<std::uint16_t>, nothing);
-  const Index four = for_slots<true>(a, place, none, nothing);
+  const Index four = for_slots<true>(a, place, no_bound, nothing);
   if (place % 32 != 0) return;
   if (one > most->of_one_byte) atomicMax(&most->of_one_byte, one);
   if (two > most->of_two) atomicMax(&most->of_two, two);
@@ -189,8 +189,8 @@ __global__ void __launch_bounds__(256)
   }
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) {
-    found.entry += __shfl_xor_sync(full, found.entry, offset);
-    found.missing += __shfl_xor_sync(full, found.missing, offset);
+    found.entry += __shfl_xor_sync(exec::all_lanes, found.entry, offset);
+    found.missing += __shfl_xor_sync(exec::all_lanes, found.missing, offset);
   }
   if (threadIdx.x % 32 == 0) diagonal[i] = found;
   count_lost(lost, mine);

@@ -2,13 +2,13 @@
 #include <cub/device/device_segmented_sort.cuh>
 
 #include "exec/cuda_algorithms.cuh"
+#include "exec/warp.cuh"
 #include "sparse/sliced.cuh"
 
 namespace krilu::sparse {
 
 namespace {
 
-constexpr unsigned full = 0xffffffffu;
 constexpr Index short_row = 64;  // sorted by one thread
 
 using exec::cuda::blocks_for;
@@ -189,7 +189,7 @@ __global__ void inner_steps(Index slices, Slice* lower_slice, Slice* upper_slice
   step_of[lane] = 0;
   __syncwarp();
   Index within = 0, within_upper = 0;
-  for (bool changed = true; __any_sync(full, changed);) {
+  for (bool changed = true; __any_sync(exec::all_lanes, changed);) {
     changed = false;
     within = within_upper = 0;
     if (mine) {
@@ -214,8 +214,8 @@ __global__ void inner_steps(Index slices, Slice* lower_slice, Slice* upper_slice
   int depth = mine ? step_of[lane] + 1 : 1;
   Index widest = max(within, within_upper);
   for (int offset = 16; offset > 0; offset /= 2) {
-    depth = max(depth, __shfl_xor_sync(full, depth, offset));
-    widest = max(widest, __shfl_xor_sync(full, widest, offset));
+    depth = max(depth, __shfl_xor_sync(exec::all_lanes, depth, offset));
+    widest = max(widest, __shfl_xor_sync(exec::all_lanes, widest, offset));
   }
   inner[std::size_t(s) * 32 + unsigned(lane)] = std::uint8_t(step_of[lane]);
   if (lane == 0) {

@@ -34,10 +34,10 @@ std::int64_t cost_of(const PatternView& p, Index slices) {
   return std::int64_t(p.lower.offset[slices]) + p.upper.offset[slices] + 2 * std::int64_t(p.slice_row[slices]);
 }
 
-/// finish(i, s) for every row: s, a number or a register, is the products of rows i, i + 1, .. with x: their upper
-/// entries, their diagonals, then their lower entries, as what triangular sweeps leave of a product comes.
-template <class T, class S, class Finish>
-void for_products(const exec::Host& host, const SplitView<T, S>& a, const T* x, Finish finish) {
+/// y = A x, or b - A x where there is a b. Of a row first the upper entries, then the diagonal, then the lower ones, as
+/// what triangular sweeps leave of a product comes.
+template <class T, class S>
+void write_products(const exec::Host& host, const SplitView<T, S>& a, const T* b, const T* x, T* y) {
   with_height(a.pattern.height, [&](auto h) {
     constexpr int H = decltype(h)::value;
     const PatternView p = a.pattern;
@@ -56,7 +56,9 @@ void for_products(const exec::Host& host, const SplitView<T, S>& a, const T* x, 
                     });
                 accumulate<H, Triangle::lower>(a, s, row, x, sum);
                 sum.for_each(
-                    rows, [&](Index q, auto v) __attribute__((always_inline)) { finish(row + q, v); });
+                    rows, [&](Index q, auto v) __attribute__((always_inline)) {
+                      put(y + row + q, b ? numbers_at<decltype(v)>(b + row + q) - v : v);
+                    });
               });
         });
   });
@@ -66,8 +68,7 @@ void for_products(const exec::Host& host, const SplitView<T, S>& a, const T* x, 
 
 template <class T, class S>
 void multiply(const exec::Host& host, const SplitView<T, S>& a, const T* x, T* y) {
-  for_products(
-      host, a, x, [y](Index i, auto sum) __attribute__((always_inline)) { put(y + i, sum); });
+  write_products<T, S>(host, a, nullptr, x, y);
 }
 
 template <class T, class S>
@@ -95,10 +96,7 @@ void add_lower(const exec::Host& host, const SplitView<T, S>& a, const T* x, T* 
 
 template <class T, class S>
 void residual(const exec::Host& host, const SplitView<T, S>& a, const T* b, const T* x, T* r) {
-  for_products(
-      host, a, x, [ b, r ](Index i, auto sum) __attribute__((always_inline)) {
-        put(r + i, numbers_at<decltype(sum)>(b + i) - sum);
-      });
+  write_products(host, a, b, x, r);
 }
 
 #define KRILU_PRODUCTS(T, S)                                                        \

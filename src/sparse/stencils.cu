@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/cuda_algorithms.cuh"
+#include "exec/warp.cuh"
 #include "sparse/sliced.cuh"
 
 namespace krilu::sparse {
 
 namespace {
 
-constexpr unsigned full = 0xffffffffu;
 using exec::cuda::blocks_for;
 using exec::cuda::launched;
 
@@ -57,8 +57,8 @@ struct Spelling {
       my_others += t.column[at] >= 0;
       my_within += t.column[at] < 0;
     }
-    others = int(__reduce_max_sync(full, unsigned(my_others)));
-    within = int(__reduce_max_sync(full, unsigned(my_within)));
+    others = int(__reduce_max_sync(exec::all_lanes, unsigned(my_others)));
+    within = int(__reduce_max_sync(exec::all_lanes, unsigned(my_within)));
     neighbour = slice.row;
     can = slice.lanes_log2() == 0 && slice.width() * 32 <= StencilWord::most_entries;
     int other = 0, inside = others + within - my_within;
@@ -69,9 +69,9 @@ struct Spelling {
       const Index c = have ? t.column[at] : -1;
       const Index first = c >= 0 ? both.slice_row[both.slice_of[c]] : slice.row;
       int met = 0;
-      for (unsigned open = __ballot_sync(full, c >= 0); open != 0;) {
-        const Index one = __shfl_sync(full, first, __ffs(int(open)) - 1);
-        const unsigned known = __ballot_sync(full, lane < neighbours && neighbour == one);
+      for (unsigned open = __ballot_sync(exec::all_lanes, c >= 0); open != 0;) {
+        const Index one = __shfl_sync(exec::all_lanes, first, __ffs(int(open)) - 1);
+        const unsigned known = __ballot_sync(exec::all_lanes, lane < neighbours && neighbour == one);
         const int n = known != 0 ? __ffs(int(known)) - 1 : neighbours;
         if (n == StencilWord::most_neighbours) {
           can = false;
@@ -83,7 +83,7 @@ struct Spelling {
         }
         const bool mine = c >= 0 && first == one;
         if (mine) met = n;
-        open &= ~__ballot_sync(full, mine);
+        open &= ~__ballot_sync(exec::all_lanes, mine);
       }
       if (have) put(c >= 0 ? other++ : inside++, StencilWord::of(at - slice.entry, met, c >= 0 ? c - first : ~c));
     }
@@ -109,7 +109,7 @@ __global__ void find_keys(Triangles both, StencilSlice* out, std::uint32_t* key,
   slice.spell(both, k, lane, [&](int step, std::int32_t word) {
     sum += mixed(std::uint64_t(step * 32 + lane) << 32 | std::uint32_t(word));
   });
-  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(full, sum, offset);
+  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(exec::all_lanes, sum, offset);
   if (lane > 0) return;
   const Slice of = load_slice(both.of(k).slice + both.slice(k));
   const std::uint32_t shape = StencilSlice::shaped(of.rows(), of.inner, slice.within, slice.others);

@@ -6,7 +6,7 @@ namespace krilu::triangular {
 
 namespace {
 
-constexpr unsigned wide_threads = 128, narrow_threads = 512;
+constexpr unsigned threads_of_wide = 128, threads_of_narrow = 512;
 
 template <class T>
 struct HecSweep {
@@ -45,7 +45,7 @@ struct HecRow {
 
 /// Rows begin .. end-1, which are of one level.
 template <int N, bool exact, class T>
-__global__ void __launch_bounds__(wide_threads) hec_wide_level(HecSweep<T> s, Index begin, Index end) {
+__global__ void __launch_bounds__(threads_of_wide) hec_wide_level(HecSweep<T> s, Index begin, Index end) {
   const unsigned place = blockIdx.x * blockDim.x + threadIdx.x;
   if (place >= unsigned(end - begin)) return;
   const Index i = begin + Index(place);
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(wide_threads) hec_wide_level(HecSweep<T> s, In
 
 /// Levels first .. last-1. A thread asks for its row of the next level before the barrier.
 template <int N, bool exact, class T>
-__global__ void __launch_bounds__(narrow_threads)
+__global__ void __launch_bounds__(threads_of_narrow)
     hec_narrow_levels(HecSweep<T> s, const Index* level, Index first, Index last) {
   HecRow<N, exact, T> next;
   Index begin = level[first], end = level[first + 1];
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(narrow_threads)
   if (i < end) next.open(s, i);
   for (Index l = first; l < last; ++l) {
     if (i < end) next.solve(s, i);
-    for (Index k = i + Index(narrow_threads); k < end; k += Index(narrow_threads)) {
+    for (Index k = i + Index(threads_of_narrow); k < end; k += Index(threads_of_narrow)) {
       HecRow<N, exact, T> row;
       row.open(s, k);
       row.solve(s, k);
@@ -89,11 +89,11 @@ void HecSolver<exec::Cuda, double>::solve(const double* b, double* x) const {
     constexpr bool all = decltype(exact)::value;
     for (const HecStep& step : steps_) {
       if (step.shared)
-        hec_wide_level<N, all>
-            <<<(unsigned(step.end - step.begin) + wide_threads - 1) / wide_threads, wide_threads, 0, space_.stream()>>>(
-                s, step.begin, step.end);
+        hec_wide_level<N, all><<<(unsigned(step.end - step.begin) + threads_of_wide - 1) / threads_of_wide,
+                                 threads_of_wide, 0, space_.stream()>>>(s, step.begin, step.end);
       else
-        hec_narrow_levels<N, all><<<1, narrow_threads, 0, space_.stream()>>>(s, level_.data(), step.first, step.last);
+        hec_narrow_levels<N, all>
+            <<<1, threads_of_narrow, 0, space_.stream()>>>(s, level_.data(), step.first, step.last);
     }
   });
   exec::cuda::launched("launching a triangular solve");

@@ -124,10 +124,10 @@ void add_ranks(const exec::Cuda& member, exec::Scalar<double> out, double mine) 
       1, [mine] __device__(Index) { return mine; }, [out] __device__(double total) { out() = total; });
 }
 
-struct Case {
+struct Placing {
   const char *matrix, *solver, *precond, *precision;
 };
-const Case cases[] = {
+const Placing cases[] = {
     {"gen:convdiff3d:40x30x20", "bicgstab", "jacobi", "auto"},
     {"gen:convdiff3d:40x30x20", "bicgstab", "dilu", "auto"},
     {"gen:poisson3d:20x21x22", "cg", "jacobi", "auto"},
@@ -142,7 +142,7 @@ const Case cases[] = {
 };
 
 void check(bool through_host, int most_ranks = 3, const char* note = nullptr) {
-  for (const Case& c : cases)
+  for (const Placing& c : cases)
     for (int ranks = 1; ranks <= most_ranks; ++ranks) {
       SCOPED_TRACE(std::string(c.matrix) + " " + c.solver + " " + c.precond + " " + c.precision + ", " +
                    std::to_string(ranks) + " ranks");

@@ -21,15 +21,15 @@ namespace {
 
 using exec::Cuda;
 
-struct Solved {
+struct OnGpu {
   krylov::Outcome outcome;
   std::vector<double> x;
   long synchronisations = 0;
 };
 
 /// Rows stay in the caller's order here: what is tested is the methods.
-Solved solve_on_gpu(const CsrMatrix& a, const std::vector<double>& b, const std::string& method, bool jacobi,
-                    double rtol, int restart = 20) {
+OnGpu solve_on_gpu(const CsrMatrix& a, const std::vector<double>& b, const std::string& method, bool jacobi,
+                   double rtol, int restart = 20) {
   const Cuda ex;
   const test::SlicedOn on(ex, a, test::Rows::as_given);
   EXPECT_EQ(on.plan->layout->row.size(), 0u) << "stencils have no long rows";
@@ -45,7 +45,7 @@ Solved solve_on_gpu(const CsrMatrix& a, const std::vector<double>& b, const std:
   M->factor(m, 0);
   const auto n = std::size_t(a.rows);
   const auto bd = ex.allocate<double>(n), xd = ex.allocate<double>(n);
-  Solved s;
+  OnGpu s;
   s.x.assign(n, 0.0);
   ex.copy_in(bd, b.data(), n);
   ex.copy_in(xd, s.x.data(), n);
@@ -67,7 +67,7 @@ void expect_what_the_host_does(const std::string& method, bool jacobi, int resta
     SCOPED_TRACE(name);
     const CsrMatrix a = generate(name);
     const std::vector<double> b = random_vector(std::size_t(a.rows), 3, -1, 1);
-    const Solved gpu = solve_on_gpu(a, b, method, jacobi, 1e-9, restart);
+    const OnGpu gpu = solve_on_gpu(a, b, method, jacobi, 1e-9, restart);
     Options o;
     o.device = "host";
     o.solver = method;
@@ -105,7 +105,7 @@ TEST_P(Methods, TheHostWaitsAFixedNumberOfTimes) {
   const auto [method, jacobi] = GetParam();
   const CsrMatrix a = generate("gen:poisson2d:40x40");
   const std::vector<double> b = random_vector(std::size_t(a.rows), 3, -1, 1);
-  const Solved few = solve_on_gpu(a, b, method, jacobi, 1e-2), many = solve_on_gpu(a, b, method, jacobi, 1e-8);
+  const OnGpu few = solve_on_gpu(a, b, method, jacobi, 1e-2), many = solve_on_gpu(a, b, method, jacobi, 1e-8);
   EXPECT_GT(many.outcome.iterations, 2 * few.outcome.iterations);
   EXPECT_EQ(few.synchronisations, many.synchronisations);
 }

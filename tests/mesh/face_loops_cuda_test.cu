@@ -137,11 +137,11 @@ namespace {
 const std::vector<std::string> strategies{"slices",  "diagonal", "tiles",  "gather",
                                           "colours", "atomics",  "serial", "auto"};
 
-const std::vector<Case>& small_cases() {
+const std::vector<Case>& small_meshes_there() {
   static const std::vector<Case> cases = cases_of(small_meshes());
   return cases;
 }
-const std::vector<Case>& large_cases() {
+const std::vector<Case>& large_meshes_there() {
   static const std::vector<Case> cases = cases_of(large_meshes());
   return cases;
 }
@@ -166,7 +166,7 @@ TEST(FaceLoops, GiveWhatPlainLoopsGiveOnSmallMeshes) {
   KRILU_REQUIRE_GPU();
   const Cuda space;
   for (const std::string& strategy : strategies)
-    for (const Case& on : small_cases())
+    for (const Case& on : small_meshes_there())
       for (const char* renumber : {"none", "growth"})
         for (Index block : {7, 40, 0}) {
           // Blocks matter to these two; for the others they are but an order of cells.
@@ -181,7 +181,7 @@ TEST(FaceLoops, GiveWhatPlainLoopsGiveOnLargerMeshes) {
   KRILU_REQUIRE_GPU();
   const Cuda space;
   for (const std::string& strategy : strategies)
-    for (const Case& on : large_cases()) {
+    for (const Case& on : large_meshes_there()) {
       if (strategy == "serial" && on.mesh.faces() > 30000) continue;  // one thread of a GPU is slow
       for (const auto& [renumber, block] :
            {std::pair<const char*, Index>("auto", 0), {"none", 300}, {"growth", 512}, {"rcm", 200}}) {
@@ -203,7 +203,7 @@ TEST(FaceLoops, GiveWhatPlainLoopsGiveWhereCellsStandFarApart) {
 TEST(FaceLoops, DiagonalsAreAsAskedFor) {
   KRILU_REQUIRE_GPU();
   const Cuda space;
-  for (const Case& on : small_cases())
+  for (const Case& on : small_meshes_there())
     for (int orders : {0, 1, 100}) {
       expect_right(space, on, {.strategy = "diagonal", .renumber = "none", .block_cells = 20, .orders = orders});
       if (HasFatalFailure()) return;
@@ -214,7 +214,7 @@ TEST(FaceLoops, HaveTheSameBitsOnEveryRun) {
   KRILU_REQUIRE_GPU();
   const Cuda space;
   const CudaValues there{&space};
-  for (const Case& on : large_cases())
+  for (const Case& on : large_meshes_there())
     for (const char* strategy : {"slices", "diagonal", "tiles", "gather", "colours"}) {
       const FaceLoopOptions options{.strategy = strategy, .block_cells = 500};
       SCOPED_TRACE(described(on, options));
@@ -231,7 +231,7 @@ TEST(FaceLoops, RunInsideARecordedLoop) {
   KRILU_REQUIRE_GPU();
   const Cuda space;
   for (const std::string& strategy : strategies)
-    for (const Case& on : large_cases()) {
+    for (const Case& on : large_meshes_there()) {
       if (on.name == "star, hub last" || (strategy == "serial" && on.mesh.faces() > 30000)) continue;
       const FaceLoopOptions options{.strategy = strategy, .block_cells = 350};
       SCOPED_TRACE(described(on, options));
@@ -251,7 +251,7 @@ TEST(FaceLoops, MayRunInsideARecordedLoopFirst) {
   KRILU_REQUIRE_GPU();
   const Cuda space;
   for (const std::string& strategy : strategies)
-    for (const Case& on : small_cases()) {
+    for (const Case& on : small_meshes_there()) {
       const FaceLoopOptions options{.strategy = strategy, .renumber = "none", .block_cells = 20, .orders = 1};
       SCOPED_TRACE(described(on, options));
       const CudaFaceLoops loops(space, on.mesh, options);

@@ -23,15 +23,15 @@ namespace {
 constexpr Index side = 33;
 constexpr double lambda = 6;
 
-struct Solved {
+struct NewtonSolved {
   NewtonResult r;
   std::vector<double> x;
 };
 template <class E>
-Solved solved(const E& equations, NewtonOptions options, const std::string& device) {
+NewtonSolved solved(const E& equations, NewtonOptions options, const std::string& device) {
   options.linear.device = device;
   NewtonSolver newton(equations, options);
-  Solved out{{}, std::vector<double>(std::size_t(equations.rows()), 0.0)};
+  NewtonSolved out{{}, std::vector<double>(std::size_t(equations.rows()), 0.0)};
   out.r = newton.solve(out.x);
   return out;
 }
@@ -45,7 +45,7 @@ NewtonOptions options_with(const std::string& solver, const std::string& precond
 /// Both arrive, by as many steps, at the same solution.
 template <class E>
 void expect_the_hosts(const E& equations, const NewtonOptions& o) {
-  const Solved gpu = solved(equations, o, "cuda"), host = solved(equations, o, "host");
+  const NewtonSolved gpu = solved(equations, o, "cuda"), host = solved(equations, o, "host");
   ASSERT_EQ(host.r.status, Status::converged);
   ASSERT_EQ(gpu.r.status, Status::converged);
   EXPECT_TRUE(gpu.r.device.starts_with("cuda:0 (")) << gpu.r.device;
@@ -195,7 +195,7 @@ TEST(GpuNewton, MakesTheHostsGrid) {
 void expect_ones(const Bratu& bratu, NewtonOptions o, int ranks) {
   SCOPED_TRACE(o.jacobian + " " + o.linear.precond + " " + std::to_string(ranks));
   o.rtol = 1e-8;
-  const Solved one = solved(DeviceRowEquations(bratu), o, "cuda");
+  const NewtonSolved one = solved(DeviceRowEquations(bratu), o, "cuda");
   ASSERT_EQ(one.r.status, Status::converged);
   std::vector<double> x(std::size_t(bratu.rows()), 0.0);
   std::vector<NewtonResult> results(std::size_t(ranks), NewtonResult{});

@@ -11,6 +11,7 @@
 #include "precond/fill.hpp"
 #include "precond/local.cuh"
 #include "support/sliced_matrix.cuh"
+#include "support/solved.hpp"
 
 namespace krilu::test {
 namespace {
@@ -329,12 +330,8 @@ TEST(LocalSmall, SaysWhatTheHostSays) {
 
 // --- through the solver ----------------------------------------------------------------------------------------------
 
-struct Answer {
-  Result r;
-  std::vector<double> x;
-};
-Answer answer(const CsrMatrix& a, const std::vector<double>& b, const std::string& method, const std::string& precond,
-              const std::string& device) {
+Solved solved_by(const CsrMatrix& a, const std::vector<double>& b, const std::string& method,
+                 const std::string& precond, const std::string& device) {
   Options o;
   o.solver = method;
   o.precond = precond;
@@ -342,8 +339,7 @@ Answer answer(const CsrMatrix& a, const std::vector<double>& b, const std::strin
   o.threads = team;
   Solver solver(o);
   solver.setup(a);
-  Answer out{{}, std::vector<double>(b.size(), 0.0)};
-  out.r = solver.solve(b, out.x);
+  const Solved out = solved(solver, b);
   EXPECT_EQ(out.r.bytes, solver.bytes());
   return out;
 }
@@ -351,14 +347,14 @@ Answer answer(const CsrMatrix& a, const std::vector<double>& b, const std::strin
 void expect_host_answer(const CsrMatrix& a, const std::string& method, const std::string& precond) {
   SCOPED_TRACE(method + ", " + precond);
   const std::vector<double> b = random_values(std::size_t(a.rows), 999);
-  const Answer gpu = answer(a, b, method, precond, "cuda"), host = answer(a, b, method, precond, "host");
+  const Solved gpu = solved_by(a, b, method, precond, "cuda"), host = solved_by(a, b, method, precond, "host");
   ASSERT_EQ(host.r.status, Status::converged);
   ASSERT_EQ(gpu.r.status, Status::converged);
   EXPECT_EQ(gpu.r.precond, precond);
   EXPECT_LE(true_residual(a, gpu.x, b), 1.001e-8);
   EXPECT_NEAR(gpu.r.iterations, host.r.iterations, std::max(3.0, 0.15 * host.r.iterations));
   EXPECT_LT(difference(gpu.x, host.x), 1e-4);
-  const Answer again = answer(a, b, method, precond, "cuda");
+  const Solved again = solved_by(a, b, method, precond, "cuda");
   EXPECT_EQ(bits(again.x), bits(gpu.x)) << "another solve, other bits";
   EXPECT_EQ(again.r.iterations, gpu.r.iterations);
 }

@@ -117,15 +117,15 @@ Factors rounded_factors(const Factors& f, const Scaling& s, std::int64_t& lost) 
   return out;
 }
 
-struct Solved {
+struct Applied {
   std::vector<double> z;
   double magnitude = 0;  // the largest that any sum grows to, were all its terms positive
 };
 /// z = sum over parts of R0^T (I + U)^-1 (I + L)^-1 D^-1 R r, in the caller's order.
-Solved solve(const Factors& f, const std::vector<double>& r) {
+Applied applied(const Factors& f, const std::vector<double>& r) {
   const auto n = std::size_t(f.value.rows);
   std::vector<double> x(n), m(n);
-  Solved out{std::vector<double>(r.size(), 1e300)};
+  Applied out{std::vector<double>(r.size(), 1e300)};
   const auto subtract = [&](std::size_t i, auto counts) {
     for (auto k = std::size_t(f.value.offsets[i]); k < std::size_t(f.value.offsets[i + 1]); ++k)
       if (const auto j = std::size_t(f.value.columns[k]); counts(j)) {
@@ -237,7 +237,7 @@ std::vector<float> expect_rounded(const GpuLocal& m, const SlicedOn& s, const Fa
   const std::vector<double> r = random_values(n, seed);
   std::vector<float> scaled_r(n);
   for (std::size_t i = 0; i < n; ++i) scaled_r[i] = float(scaling.r(Index(i)) * r[i]);
-  const Solved expected = solve(expected_factors, in_double(scaled_r)), plain = solve(f, r);
+  const Applied expected = applied(expected_factors, in_double(scaled_r)), plain = applied(f, r);
   // Each row's sum is rounded as often as it has entries; errors go on as values do.
   const double single = 0x1p-24 * 4 * (4 + f.longest);
   const GpuRounded low(m, s, scaling, Stored<S>::format);

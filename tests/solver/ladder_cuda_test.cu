@@ -7,20 +7,11 @@
 #include "krilu/io.hpp"
 #include "krilu/solver.hpp"
 #include "support/sliced_matrix.cuh"
+#include "support/solved.hpp"
 #include "support/support.hpp"
 
 namespace krilu::test {
 namespace {
-
-struct Solved {
-  Result r;
-  std::vector<double> x;
-};
-Solved solved(Solver& solver, const std::vector<double>& b) {
-  Solved out{{}, std::vector<double>(b.size(), 0.0)};
-  out.r = solver.solve(b, out.x);
-  return out;
-}
 
 TEST(GpuLadder, EasySystemsStayOnTheGpu) {
   KRILU_REQUIRE_GPU();

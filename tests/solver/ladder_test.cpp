@@ -20,6 +20,7 @@
 #include "krilu/solver.hpp"
 #include "solver/sparse_lu.hpp"
 #include "support/refusal.hpp"
+#include "support/solved.hpp"
 #include "support/support.hpp"
 
 namespace {
@@ -29,17 +30,6 @@ using test::expect_words;
 using test::from_dense;
 using test::refusal;
 
-struct Solved {
-  Result r;
-  std::vector<double> x;
-};
-Solved solved(const CsrMatrix& a, const std::vector<double>& b, const Options& o = {}) {
-  std::vector<double> x(b.size(), 0.0);
-  Solver solver(o);
-  solver.setup(a);
-  Result r = solver.solve(b, x);
-  return {std::move(r), std::move(x)};
-}
 std::vector<double> ones(const CsrMatrix& a) { return std::vector<double>(std::size_t(a.rows), 1.0); }
 
 bool any_has(const std::vector<std::string>& lines, const std::string& part) {

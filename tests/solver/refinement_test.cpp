@@ -18,6 +18,7 @@
 
 #include "krilu/io.hpp"
 #include "krilu/solver.hpp"
+#include "support/solved.hpp"
 #include "support/support.hpp"
 
 namespace {
@@ -239,11 +240,6 @@ bool raised(const Result& r) { return any_has(r.notes, "raised"); }
 std::string base_precision(const Result& r) { return r.precision.substr(0, r.precision.find(" with ")); }
 
 std::string words(const Options& o) { return o.solver + " " + o.precond + " in " + o.precision + " on " + o.device; }
-
-struct Solved {
-  Result r;
-  std::vector<double> x;
-};
 
 /// What holds of every result, converged or not: its residual, its history and its status are true.
 void expect_honest(const Solved& s, const CsrView& a, const std::vector<double>& b, const Options& o) {

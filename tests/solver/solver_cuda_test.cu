@@ -12,29 +12,25 @@
 #include "precond/factored.hpp"
 #include "support/blocks.hpp"
 #include "support/sliced_matrix.cuh"
+#include "support/solved.hpp"
 
 namespace krilu::test {
 namespace {
 
 const std::vector<std::string> orderings{"natural", "rcm", "multicolour", "metis:5", "block-multicolour"};
 
-struct Answer {
-  Result r;
-  std::vector<double> x;
-};
-Answer answer(const CsrMatrix& a, const std::vector<double>& b, Options o, const std::string& device) {
+Solved solved_on(const std::string& device, const CsrMatrix& a, const std::vector<double>& b, Options o) {
   o.device = device;
   Solver solver(o);
   solver.setup(a);
-  Answer out{{}, std::vector<double>(b.size(), 0.0)};
-  out.r = solver.solve(b, out.x);
+  const Solved out = solved(solver, b);
   EXPECT_EQ(out.r.bytes, solver.bytes());
   return out;
 }
 
 /// Both converge, in about as many iterations, to the same solution. The host's answer.
 void expect_host_answer(const CsrMatrix& a, const std::vector<double>& b, const Options& o) {
-  const Answer gpu = answer(a, b, o, "cuda"), host = answer(a, b, o, "host");
+  const Solved gpu = solved_on("cuda", a, b, o), host = solved_on("host", a, b, o);
   ASSERT_EQ(host.r.status, Status::converged);
   ASSERT_EQ(gpu.r.status, Status::converged);
   EXPECT_TRUE(gpu.r.device.starts_with("cuda:0 (")) << gpu.r.device;
@@ -79,7 +75,7 @@ TEST_P(GpuSolverSmall, OneRowAndNone) {
       o.solver = GetParam();
       o.precond = precond;
       o.ordering = ordering;
-      const Answer of_one = answer(one, {2}, o, "cuda"), of_none = answer(none, {}, o, "cuda");
+      const Solved of_one = solved_on("cuda", one, {2}, o), of_none = solved_on("cuda", none, {}, o);
       EXPECT_EQ(of_one.r.status, Status::converged);
       EXPECT_EQ(of_one.r.iterations, 1);
       EXPECT_EQ(of_one.x, std::vector<double>{-0.5});
@@ -127,7 +123,7 @@ TEST(GpuSolver, StrategiesGiveTheSameBitsAndMatchTheHost) {
         std::vector<double> first;
         for (const std::string triangular : {"level-set", "sync-free", "tiled", "auto"}) {
           o.triangular = triangular;
-          const Answer s = answer(a, b, o, "cuda");
+          const Solved s = solved_on("cuda", a, b, o);
           if (first.empty()) first = s.r.history;
           EXPECT_EQ(s.r.history, first) << triangular;
           if (ordering == "block-multicolour") continue;  // which has one way to run
@@ -154,7 +150,7 @@ TEST(GpuSolver, OpenFoamsNormIsTheHosts) {
     o.ordering = "natural";
     o.norm = Norm::openfoam;
     o.rtol = 1e-6;
-    const Answer gpu = answer(a, b, o, "cuda"), host = answer(a, b, o, "host");
+    const Solved gpu = solved_on("cuda", a, b, o), host = solved_on("host", a, b, o);
     EXPECT_EQ(gpu.r.status, Status::converged);
     EXPECT_NEAR(gpu.r.iterations, host.r.iterations, 2);
     EXPECT_NEAR(gpu.r.initial_residual, host.r.initial_residual, 1e-12 * host.r.initial_residual);
@@ -248,7 +244,7 @@ TEST(GpuSolver, SetupIsAnalyseAndFactor) {
         two.factor(a);
         std::vector<double> x(b.size(), 0.0);
         const Result r = two.solve(b, x);
-        const Answer one = answer(a, b, o, "cuda");
+        const Solved one = solved_on("cuda", a, b, o);
         EXPECT_EQ(one.r.history, r.history);
         EXPECT_EQ(one.x, x);
       }
@@ -357,16 +353,16 @@ TEST(GpuSolver, AZeroPivotFallsBackToJacobiWhereTheChoiceIsLeft) {
   const CsrMatrix a = from_dense({{1, 1, 0}, {1, 1, 2}, {0, 1, 1}});  // 1 - 1 * 1
   Options o;
   o.ordering = "natural";
-  const Answer s = answer(a, {1, 2, 3}, o, "cuda");
+  const Solved s = solved_on("cuda", a, {1, 2, 3}, o);
   EXPECT_EQ(s.r.status, Status::converged);
   EXPECT_EQ(s.r.precond, "jacobi");
   EXPECT_TRUE(std::any_of(s.r.notes.begin(), s.r.notes.end(), [](const std::string& note) {
     return note.starts_with("precond auto: jacobi in place of dilu (dilu: zero pivot in row 2");
   }));
   o.precond = "dilu";
-  EXPECT_THROW(answer(a, {1, 2, 3}, o, "cuda"), ZeroPivot);
+  EXPECT_THROW(solved_on("cuda", a, {1, 2, 3}, o), ZeroPivot);
   o.shift = 0.1;
-  EXPECT_EQ(answer(a, {1, 2, 3}, o, "cuda").r.precond, "dilu");
+  EXPECT_EQ(solved_on("cuda", a, {1, 2, 3}, o).r.precond, "dilu");
 }
 
 TEST(GpuSolver, TroubleIsForgottenWhereTheNextValuesHaveNone) {
@@ -399,13 +395,13 @@ TEST(GpuSolver, AutoTakesTheGpuUnlessTheHostIsAskedFor) {
   KRILU_REQUIRE_GPU();
   const CsrMatrix a = generate("gen:convdiff2d:12x12");
   const std::vector<double> b = random_values(144, 810);
-  const Answer s = answer(a, b, {}, "auto");
+  const Solved s = solved_on("auto", a, b, {});
   EXPECT_TRUE(s.r.device.starts_with("cuda:0 (")) << s.r.device;
   EXPECT_EQ(s.r.ordering, "block-multicolour");
   EXPECT_EQ(s.r.status, Status::converged);
   Options o;
   o.triangular = "serial";
-  EXPECT_EQ(answer(a, b, o, "auto").r.device, "host");
+  EXPECT_EQ(solved_on("auto", a, b, o).r.device, "host");
 }
 
 TEST(GpuSolver, AutoKnowsWhereSweepsCannotPay) {
@@ -414,11 +410,11 @@ TEST(GpuSolver, AutoKnowsWhereSweepsCannotPay) {
   const CsrMatrix numbered_anyhow = permuted(lattice, shuffled_order(lattice.rows, 815));
   const std::vector<double> b = random_values(std::size_t(lattice.rows), 816);
   Options o;
-  const Answer of_lattice = answer(lattice, b, o, "cuda"), other = answer(numbered_anyhow, b, o, "cuda");
+  const Solved of_lattice = solved_on("cuda", lattice, b, o), other = solved_on("cuda", numbered_anyhow, b, o);
   EXPECT_EQ(of_lattice.r.precond, "dilu");
   EXPECT_EQ(other.r.precond, "jacobi");
   EXPECT_EQ(other.r.ordering, "natural");
-  for (const Answer* s : {&of_lattice, &other}) EXPECT_EQ(s->r.status, Status::converged);
+  for (const Solved* s : {&of_lattice, &other}) EXPECT_EQ(s->r.status, Status::converged);
   const auto explained = [&](const Options& options) {
     Options on_gpu = options;
     on_gpu.device = "cuda";
@@ -432,13 +428,13 @@ TEST(GpuSolver, AutoKnowsWhereSweepsCannotPay) {
   // What is named is taken, and an ordering is a wish for sweeps.
   o.ordering = "natural";
   EXPECT_FALSE(explained(o));
-  EXPECT_EQ(answer(numbered_anyhow, b, o, "cuda").r.precond, "dilu");
+  EXPECT_EQ(solved_on("cuda", numbered_anyhow, b, o).r.precond, "dilu");
   o.ordering = "auto";
   o.shift = 0.1;  // of factors
-  EXPECT_EQ(answer(numbered_anyhow, b, o, "cuda").r.precond, "dilu");
+  EXPECT_EQ(solved_on("cuda", numbered_anyhow, b, o).r.precond, "dilu");
   o.shift = 0;
   o.precond = "dilu";
-  EXPECT_EQ(answer(numbered_anyhow, b, o, "cuda").r.precond, "dilu");
+  EXPECT_EQ(solved_on("cuda", numbered_anyhow, b, o).r.precond, "dilu");
 }
 
 TEST(GpuSolver, AutoTakesJacobiWhereDiagonalsOutweighTheirRows) {
@@ -459,7 +455,7 @@ TEST(GpuSolver, AutoTakesJacobiWhereDiagonalsOutweighTheirRows) {
     for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k)
       if (a.columns[std::size_t(k)] == i) a.values[std::size_t(k)] *= 1.2;
   EXPECT_TRUE(explained());
-  const Answer s = answer(a, b, {}, "cuda");
+  const Solved s = solved_on("cuda", a, b, {});
   EXPECT_EQ(s.r.precond, "jacobi");
   EXPECT_EQ(s.r.status, Status::converged);
 }
@@ -544,7 +540,7 @@ TEST(GpuSolver, TwoSolversTakeTurns) {
   Solver first(o), second(o);
   first.setup(a);
   second.setup(c);
-  const Answer alone = answer(a, b, o, "cuda"), other = answer(c, d, o, "cuda");
+  const Solved alone = solved_on("cuda", a, b, o), other = solved_on("cuda", c, d, o);
   for (int round = 0; round < 10; ++round) {
     std::vector<double> x(2000, 0.0), y(1728, 0.0);
     first.solve(b, x);
