@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a Krylov method to an answer that can be trusted. The recurrence says when to look; the true residual b - A x
-// decides, and where it misses the target the method restarts from it. Breakdown restarts once. The best x that was
-// looked at is what is returned, never a worse one and never NaN. The host waits a fixed number of times a restart,
-// whatever the number of iterations.
+// decides, and where it misses the target the method goes on from it: with what it has learnt, as long as that gains
+// something, then anew. Breakdown restarts once. The best x that was looked at is what is returned, never a worse one
+// and never NaN. The host waits a fixed number of times a restart, whatever the number of iterations.
 //
 // Where there are several stages (stage.hpp), precisions from low to high, the residual after each go says whether the
 // stage is of use: whether what it claims is true, and whether the goes that it has left will do. If not, the next one
@@ -238,6 +238,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   copy(best_, x);
   double best = now.two;
   int breakdowns = 0, misses = 0;
+  bool learnt = false;  // whether this stage's next go may use what one before it has learnt
   bool done = false;
   const auto finish = [&](Status s) {
     out.status = s;
@@ -262,9 +263,11 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     control.correct(latest);
   };
 
+  constexpr double no_gain = 0.5;
   Stage<Space, T>* stage = next();
   int goes = 0;         // of this stage
-  bool looking = true;  // its first go ends early, to be looked at, and is no go then
+  int looked = 0;       // iterations that ended early, to be looked at: its first ones, which are no go
+  bool looking = true;  // whether the next ones do
   // The next stage, from the best x. False where there is none.
   const auto raise = [&](const std::string& why) {
     const std::string from = stage->policy().name;
@@ -273,8 +276,9 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     out.notes.push_back("precision raised from " + from + " to " + higher->policy().name + " after " +
                         std::to_string(control.iteration) + " iterations: " + why);
     stage = higher;
-    goes = 0;
+    goes = looked = 0;
     looking = true;
+    learnt = false;
     if (now.two > best || !std::isfinite(now.two)) {
       copy(x, best_);
       now = look(A, b, x, foam);
@@ -298,7 +302,6 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     publish(&control.feed->iteration, control.iteration);
     publish(&control.feed->residual, latest);
     const bool on_the_way = looking && control.reason == Stop::limit && most < policy.most_inner;
-    looking = false;
     goes += !on_the_way;
     out.outer_iterations += policy.refines;
     now = look(A, b, x, foam);
@@ -308,10 +311,15 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
       copy(best_, x);
       best = now.two;
     } else if (!finite || control.reason == Stop::breakdown || control.reason == Stop::not_finite) {
+      stage->forget();
+      learnt = false;
       copy(x, best_);
       now = look(A, b, x, foam);
     }
     correct();
+    // Where little was gained another look is worth its while: a precision that fails claims more than it does.
+    looked += most;
+    looking = on_the_way && gain > no_gain && looked + most <= policy.most_inner;
 
     if (foam ? control.reason == Stop::target : now.own <= target) {
       finish(Status::converged);
@@ -322,7 +330,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     } else if (policy.refines) {
       // A claim is false where the true residual is twice what the stage believes, and little was gained. Where it ran
       // into its limit, its claim is true and nothing is forgotten, no precision would have done more.
-      constexpr double no_gain = 0.5, false_claim = 2, grown = 1.01;
+      constexpr double false_claim = 2, grown = 1.01;
       const bool limits = control.reason == Stop::limit;
       const double claimed = double(control.norm) / before;
       const double left = gain < 1 ? std::log(target / now.own) / std::log(gain) : 1e9;
@@ -341,8 +349,10 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
       if (!why.empty() && !raise(why)) finish(limits ? Status::max_iterations : Status::stagnated);
       if (why.empty() && !limits) adapt(policy, asked_reduction, gain);
     } else if (control.reason == Stop::target) {
-      // The recurrence was content and the true residual is not: begin anew from it, as long as that gains something.
-      if (now.two > 0.5 * before && ++misses == 2) finish(Status::stagnated);
+      // The recurrence was content and the true residual is not: go on from it, as long as that gains something.
+      const bool gained = now.two <= no_gain * before;
+      if (!gained && !(learnt && stage->forget()) && ++misses == 2) finish(Status::stagnated);
+      learnt = gained;
       if (!done && out.notes.size() < 20)
         out.notes.push_back("the recurrence's residual met the target after " + std::to_string(control.iteration) +
                             " iterations and the true one did not: restarted from it");

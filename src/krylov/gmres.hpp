@@ -13,9 +13,10 @@
 //
 // resume() goes on from another residual of the same system and keeps what the basis has learnt, which refinement in
 // low precision lives on: it asks again and again, and to begin anew each time would cost more iterations than the
-// precision saves. The Givens rotations are applied to the basis itself, whose columns then are C = A M^-1 U R^-1 and
-// one more, which only x still needs; and the next basis grows from what C does not hold of r, orthogonal to C as well.
-// That is GCRO without truncation [de Sturler 1996]. To go on costs two passes over V and one over what is new of it.
+// precision saves. In double it is what a solve goes on with whose recurrence claimed too much. The Givens rotations
+// are applied to the basis itself, whose columns then are C = A M^-1 U R^-1 and one more, which only x still needs; and
+// the next basis grows from what C does not hold of r, orthogonal to C as well. That is GCRO without truncation [de
+// Sturler 1996]. To go on costs two passes over V and one over what is new of it.
 #pragma once
 
 #include <algorithm>
@@ -61,9 +62,10 @@ class Gmres final : public Method<Space, T> {
     forget();
     resume(system, control);
   }
-  void forget() override {
+  bool forget() override {
     const Small s = small();
     ex_.once(KRILU_FN() { s.columns() = 0; });
+    return true;
   }
 
   // Parts of the above: public because nvcc takes kernels, and what they capture, in public members only.

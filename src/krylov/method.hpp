@@ -39,11 +39,11 @@ class Method {
  public:
   virtual ~Method() = default;
   virtual void iterate(const System<Space, T>& system, exec::Scalar<Control<T>> control) = 0;
-  /// The same for another right-hand side of the same system, x being zero: a method may use what it has learnt of A
-  /// and M since the last iterate() or forget(), one of which comes before the first resume().
+  /// The same from any residual of the same A and M: a method may use what it has learnt of them since the last
+  /// iterate() or forget(), one of which comes before the first resume().
   virtual void resume(const System<Space, T>& system, exec::Scalar<Control<T>> control) { iterate(system, control); }
-  /// Nothing holds that was learnt: A or M is another.
-  virtual void forget() {}
+  /// Nothing holds that was learnt: A or M is another, or rounding has spoilt it. False of a method that keeps nothing.
+  virtual bool forget() { return false; }
   virtual std::size_t bytes() const = 0;
 };
 

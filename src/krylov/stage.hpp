@@ -36,6 +36,8 @@ class Stage {
   /// From x and its residual r = b - A x, of norm `two`, until control says stop; r is lost. control.target is a norm
   /// of the residual; what the stage records is in the driver's units.
   virtual void go(const T* b, T* x, T* r, double two, Control<T>& control) = 0;
+  /// The next go uses nothing of what those before have learnt. False where no go does.
+  virtual bool forget() = 0;
   virtual std::size_t bytes() const = 0;
   StagePolicy& policy() { return policy_; }
 
@@ -63,15 +65,18 @@ class Direct final : public Stage<Space, T> {
         method_(method),
         A_(A),
         M_(M),
-        kept_(kept ? std::move(kept) : std::make_shared<Kept<Space, T>>(ex_)) {}
+        kept_(kept ? std::move(kept) : std::make_shared<Kept<Space, T>>(ex_)) {
+    method_.forget();
+  }
 
   /// The same b, x and r in every go.
   void go(const T* b, T* x, T* r, double, Control<T>& control) override {
     const auto told = kept_->control.scalar();
     ex_.once(KRILU_FN() { told() = control; });
-    ex_.replay(kept_->iterations, [&] { method_.iterate({A_, M_, b, x, r, control.magnitudes}, told); });
+    ex_.replay(kept_->iterations, [&] { method_.resume({A_, M_, b, x, r, control.magnitudes}, told); });
     ex_.copy_out(&control, kept_->control, 1);
   }
+  bool forget() override { return method_.forget(); }
   std::size_t bytes() const override { return kept_->control.bytes(); }
 
  private:
@@ -143,6 +148,7 @@ class Refinement final : public Stage<Space, T> {
     ex_.for_each(
         n_, KRILU_FN(Index i) { x[i] += T(norm() * (C ? C[i] : 1.0) * double(d_low[i])); });
   }
+  bool forget() override { return method_.forget(); }
   std::size_t bytes() const override {
     return b_.bytes() + d_.bytes() + r_.bytes() + norm_.bytes() + kept_->control.bytes();
   }

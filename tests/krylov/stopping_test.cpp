@@ -13,12 +13,14 @@
 
 #include "krilu/io.hpp"
 #include "krilu/solver.hpp"
+#include "support/solved.hpp"
 #include "support/support.hpp"
 
 namespace {
 
 using namespace krilu;
 using test::from_dense;
+using test::Solved;
 
 class Stopping : public ::testing::TestWithParam<const char*> {
  protected:
@@ -35,10 +37,6 @@ class Stopping : public ::testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Spaces, Stopping, ::testing::Values("host", "emulated"),
                          [](const auto& space) { return std::string(space.param); });
 
-struct Solved {
-  Result r;
-  std::vector<double> x;
-};
 Solved solve_from(const CsrMatrix& a, const std::vector<double>& b, std::vector<double> x, const Options& o,
                   Monitor* monitor = nullptr) {
   Solver solver(o);
@@ -192,6 +190,26 @@ TEST_P(Stopping, AToleranceBelowRoundingStagnates) {
     EXPECT_EQ(s.r.history.back(), s.r.relative_residual);
     // The residual's own rounding is of the size of the residual.
     EXPECT_LT(test::true_residual(a, s.x, b), 1e-14);
+  }
+}
+
+TEST_P(Stopping, GmresGoesOnFromAFalseClaimWithWhatItKnows) {
+  // Condition 4e8: what the recurrence claims is five decades below the truth. Anew it would take most of its
+  // iterations again.
+  const CsrMatrix a = generate("gen:femflow2d:16x16");
+  const std::vector<double> b(std::size_t(a.rows), 1.0);
+  for (const char* method : {"gmres", "fgmres"}) {
+    SCOPED_TRACE(method);
+    Options o = options(method, "ilu0", 1e-11);
+    o.restart = 300;
+    const Solved s = solve_zero(a, b, o);
+    EXPECT_EQ(s.r.status, Status::converged);
+    expect_honest(a, b, s);
+    ASSERT_TRUE(has_note(s.r, "the true one did not"));
+    const std::string& note = s.r.notes.front();
+    const int claimed_after = std::stoi(note.substr(note.find("after ") + 6));
+    EXPECT_GT(claimed_after, 100);
+    EXPECT_LT(s.r.iterations, 1.25 * claimed_after);
   }
 }
 

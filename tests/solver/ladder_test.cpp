@@ -29,6 +29,8 @@ using namespace krilu;
 using test::expect_words;
 using test::from_dense;
 using test::refusal;
+using test::solved;
+using test::Solved;
 
 std::vector<double> ones(const CsrMatrix& a) { return std::vector<double>(std::size_t(a.rows), 1.0); }
 

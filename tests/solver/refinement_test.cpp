@@ -24,6 +24,7 @@
 namespace {
 
 using namespace krilu;
+using test::Solved;
 
 // --- references ----------------------------------------------------------------------------------------------------
 
@@ -805,6 +806,16 @@ TEST(Raising, StopsAtFactorsInSinglePrecisionWhereTheyDo) {
     EXPECT_EQ(mixed.r.precision, "fp64 with its preconditioner in fp32");
     EXPECT_LE(mixed.r.iterations, 50 + 1.1 * in_double.r.iterations) << "what failed was seen after 50";
   }
+}
+
+TEST(Raising, LooksAgainWhereLittleWasGained) {
+  const CsrMatrix a = generate("gen:femflow2d:24x24");
+  Options o = options("gmres-ir", "ilu0", {"fp32", "host"}, 1e-11);
+  o.restart = 300;
+  const Solved s = solved(a, std::vector<double>(std::size_t(a.rows), 1.0), o);
+  EXPECT_STREQ(to_string(s.r.status), "converged");
+  ASSERT_TRUE(raised(s.r));
+  EXPECT_NE(s.r.notes.front().find("after 100 iterations"), std::string::npos) << s.r.notes.front();
 }
 
 TEST(Raising, IsNotDoneWithoutNeed) {

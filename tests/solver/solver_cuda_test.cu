@@ -348,6 +348,30 @@ TEST(GpuSolver, RefusesInTheHostsWords) {
   EXPECT_EQ(named("cuda:0", "tiled"), "");
 }
 
+TEST(GpuSolver, GmresGoesOnFromAFalseClaimWithWhatItKnows) {
+  KRILU_REQUIRE_GPU();
+  // Condition 4e8: the first claim is false, and anew it would take most of its iterations again.
+  const CsrMatrix a = generate("gen:femflow2d:16x16");
+  const std::vector<double> b(std::size_t(a.rows), 1.0);
+  Options o;
+  o.solver = "gmres";
+  o.precond = "ilu0";
+  o.ordering = "natural";
+  o.rtol = 1e-11;
+  o.restart = 300;
+  const Solved host = solved_on("host", a, b, o);
+  ASSERT_EQ(host.r.status, Status::converged);
+  o.device = "cuda";
+  Solver solver(o);
+  solver.setup(a);
+  const Solved gpu = solved(solver, b), again = solved(solver, b);
+  EXPECT_EQ(gpu.r.status, Status::converged);
+  EXPECT_LE(true_residual(a, gpu.x, b), 1.001e-11);
+  EXPECT_NEAR(gpu.r.iterations, host.r.iterations, 0.15 * host.r.iterations);
+  EXPECT_EQ(again.r.iterations, gpu.r.iterations);
+  EXPECT_EQ(bits(again.x), bits(gpu.x)) << "a solve uses nothing that one before has learnt";
+}
+
 TEST(GpuSolver, AZeroPivotFallsBackToJacobiWhereTheChoiceIsLeft) {
   KRILU_REQUIRE_GPU();
   const CsrMatrix a = from_dense({{1, 1, 0}, {1, 1, 2}, {0, 1, 1}});  // 1 - 1 * 1
