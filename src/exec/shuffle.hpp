@@ -19,6 +19,9 @@ Simd<T, L> with_lanes(Simd<T, L> v, V lanes);
 /// x[0] in K lanes, then x[1] in all others of L.
 template <class T, int K, int L>
 Simd<T, L> each_of_two(const T* x);
+/// v[at] in all lanes.
+template <class T, int L, int at>
+Simd<T, L> all_of_lane(Simd<T, L> v);
 
 #if !defined(__CUDACC__)
 
@@ -35,6 +38,13 @@ template <class T, int L, int at, class V>
   return [&]<int... i>(std::integer_sequence<int, i...>) __attribute__((always_inline)) {
     const Simd<T, L> wide = __builtin_shufflevector(lanes, lanes, (i < W ? i : -1)...);
     return __builtin_shufflevector(v, wide, (i < at || i >= at + W ? i : L + i - at)...);
+  }
+  (std::make_integer_sequence<int, L>{});
+}
+template <class T, int L, int at>
+[[gnu::always_inline]] inline Simd<T, L> all_of_lane(Simd<T, L> v) {
+  return [&]<int... i>(std::integer_sequence<int, i...>) __attribute__((always_inline)) {
+    return __builtin_shufflevector(v, v, (at + 0 * i)...);
   }
   (std::make_integer_sequence<int, L>{});
 }

@@ -311,14 +311,13 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
       copy(best_, x);
       best = now.two;
     } else if (!finite || control.reason == Stop::breakdown || control.reason == Stop::not_finite) {
-      stage->forget();
-      learnt = false;
       copy(x, best_);
       now = look(A, b, x, foam);
     }
+    if (!finite || control.reason == Stop::not_finite) stage->forget();
     correct();
     // Where little was gained another look is worth its while: a precision that fails claims more than it does.
-    looked += most;
+    if (on_the_way) looked += most;
     looking = on_the_way && gain > no_gain && looked + most <= policy.most_inner;
 
     if (foam ? control.reason == Stop::target : now.own <= target) {
@@ -351,14 +350,17 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     } else if (control.reason == Stop::target) {
       // The recurrence was content and the true residual is not: go on from it, as long as that gains something.
       const bool gained = now.two <= no_gain * before;
-      if (!gained && !(learnt && stage->forget()) && ++misses == 2) finish(Status::stagnated);
+      const bool anew = !gained && stage->forget() && learnt;  // what it knows may be what stands in its way
+      if (!gained && !anew && ++misses == 2) finish(Status::stagnated);
       learnt = gained;
       if (!done && out.notes.size() < 20)
         out.notes.push_back("the recurrence's residual met the target after " + std::to_string(control.iteration) +
-                            " iterations and the true one did not: restarted from it");
+                            " iterations and the true one did not: went on from it");
     } else if (++breakdowns == 2) {
       finish(control.reason == Stop::not_finite ? Status::diverged : Status::breakdown);
     } else {
+      stage->forget();
+      learnt = false;
       out.notes.push_back("breakdown after " + std::to_string(control.iteration) + " iterations: restarted once");
     }
   }

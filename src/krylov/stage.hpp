@@ -20,7 +20,7 @@ namespace krilu::krylov {
 struct StagePolicy {
   std::string name;                                  // of its precision, for notes
   int most_inner = std::numeric_limits<int>::max();  // iterations of one go
-  int first_look = std::numeric_limits<int>::max();  // before the first look at what it has come to; no go
+  int first_look = std::numeric_limits<int>::max();  // before a look at what has come of it; no go
   int most_goes = std::numeric_limits<int>::max();   // before the next stage has its turn
   double floor = 0;        // no go is asked to reduce the residual by more than this; 0: for the target at once
   double least_floor = 0;  // the floor follows what goes really reach, down to this; 0: it stays

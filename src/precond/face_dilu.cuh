@@ -18,11 +18,11 @@ namespace krilu::precond {
 
 class FaceDiluInBlocks final : public FacePreconditioner<exec::Cuda> {
  public:
+  using FacePreconditioner<exec::Cuda>::factor;
   /// For matrices of A's mesh. Throws krilu::Error where it is too large for the device.
   FaceDiluInBlocks(const mesh::LduOperator<exec::Cuda>& A, const Mesh& mesh);
   /// The first values decide which cells are blocks: strong couplings stay within. Throws krilu::ZeroPivot, naming the
   /// mesh's cell.
-  using FacePreconditioner<exec::Cuda>::factor;
   void factor(const mesh::LduOperator<exec::Cuda>& A) override;
   void apply(const double* r, double* z) override;
   /// Of the A that was factored the product is had from the slices, of which L alone is read once more.

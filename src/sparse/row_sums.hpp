@@ -56,6 +56,22 @@ struct RowSums {
     for (int m = 0; m < registers; ++m) part[m] += exec::load<T, lanes>(value + m * lanes) * x;
   }
 
+  /// Row q's number, in all lanes of a register.
+  template <int q>
+  [[gnu::always_inline]] Register each() const {
+    if constexpr (lanes == 1)
+      return part[q];
+    else
+      return exec::all_of_lane<T, lanes, q % lanes>(part[q / lanes]);
+  }
+  /// The numbers of K rows, in a row at `at`.
+  [[gnu::always_inline]] static RowSums of(const T* at) {
+    RowSums all;
+    all.update(
+        K, [&](Index q, auto v) __attribute__((always_inline)) { return numbers_at<decltype(v)>(at + q); });
+    return all;
+  }
+
   /// f(q, s): s, a number or a register, being the sums of rows q, q + 1, .. of the first `rows`.
   template <class F>
   [[gnu::always_inline]] void for_each(Index rows, const F& f) const {

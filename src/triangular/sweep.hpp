@@ -24,16 +24,38 @@ template <Diagonal form, class V, class T>
   if constexpr (form == Diagonal::dilu) sparse::put(x + i, numbers_at<V>(x + i) - numbers_at<V>(d + i) * sum);
 }
 
-/// x over a node, whose rows wait for one another; their products with x.
+/// x over a node, whose rows wait for one another, and their products with x. x is worked on in registers: from one row
+/// to the next it takes a shuffle, a product and a difference.
 template <Diagonal form, Way way, int K, Triangle triangle, class T, class S>
 [[gnu::always_inline]] inline sparse::RowSums<K, T> solve_node(const sparse::Node<K, triangle, S>& node, const T* d,
                                                                const T* b, T* x) {
-  sparse::RowSums<K, T> sum = node.template others<way>(x);
-  for (int t = 0; t < K; ++t) {
-    const Index i = node.row + node.lane(t);
-    solve_rows<form>(i, sum[node.lane(t)], d, b, x);
-    if (t + 1 < K) sum.add(node.own_step(t), x[i]);
+  using Sums = sparse::RowSums<K, T>;
+  constexpr int registers = Sums::registers, lanes = Sums::lanes;
+  const Index i = node.row;
+  Sums sum = node.template others<way>(x), its_x = Sums::of(form == Diagonal::dilu ? x + i : b + i), its_d;
+  if constexpr (form != Diagonal::unit) its_d = Sums::of(d + i);
+  for (int m = 0; m < registers; ++m) {
+    if constexpr (form == Diagonal::unit) its_x.part[m] = its_x.part[m] - sum.part[m];
+    if constexpr (form == Diagonal::reciprocal) its_x.part[m] = (its_x.part[m] - sum.part[m]) * its_d.part[m];
+    if constexpr (form == Diagonal::dilu) its_x.part[m] = its_x.part[m] - its_d.part[m] * sum.part[m];
   }
+  const auto eliminate = [&](auto t) __attribute__((always_inline)) {
+    const auto known = its_x.template each<node.lane(t)>();
+    for (int m = 0; m < registers; ++m) {
+      const auto own = exec::load<T, lanes>(node.own_step(t) + m * lanes);
+      sum.part[m] += own * known;
+      if constexpr (form == Diagonal::unit)
+        its_x.part[m] -= own * known;
+      else
+        its_x.part[m] -= own * its_d.part[m] * known;
+    }
+  };
+  [&]<int... t>(std::integer_sequence<int, t...>) __attribute__((always_inline)) {
+    (eliminate(std::integral_constant<int, t>{}), ...);
+  }
+  (std::make_integer_sequence<int, K - 1>{});
+  its_x.for_each(
+      K, [&](Index q, auto v) __attribute__((always_inline)) { sparse::put(x + i + q, v); });
   return sum;
 }
 

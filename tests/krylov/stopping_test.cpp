@@ -204,7 +204,7 @@ TEST_P(Stopping, GmresGoesOnFromAFalseClaimWithWhatItKnows) {
     o.restart = 300;
     const Solved s = solve_zero(a, b, o);
     EXPECT_EQ(s.r.status, Status::converged);
-    expect_honest(a, b, s);
+    EXPECT_LE(test::true_residual(a, s.x, b), 1.001e-11);
     ASSERT_TRUE(has_note(s.r, "the true one did not"));
     const std::string& note = s.r.notes.front();
     const int claimed_after = std::stoi(note.substr(note.find("after ") + 6));

@@ -366,6 +366,8 @@ TEST(GpuSolver, GmresGoesOnFromAFalseClaimWithWhatItKnows) {
   solver.setup(a);
   const Solved gpu = solved(solver, b), again = solved(solver, b);
   EXPECT_EQ(gpu.r.status, Status::converged);
+  ASSERT_FALSE(gpu.r.notes.empty());
+  EXPECT_NE(gpu.r.notes.front().find("the true one did not"), std::string::npos) << gpu.r.notes.front();
   EXPECT_LE(true_residual(a, gpu.x, b), 1.001e-11);
   EXPECT_NEAR(gpu.r.iterations, host.r.iterations, 0.15 * host.r.iterations);
   EXPECT_EQ(again.r.iterations, gpu.r.iterations);

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the driver does between the goes of a stage in double, its goes made up: when what was learnt is kept, when it
+// is forgotten, and when that is the end.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "krylov/driver.hpp"
+#include "support/support.hpp"
+
+namespace krilu::test {
+namespace {
+
+using exec::Host;
+using krylov::Outcome;
+using krylov::Stop;
+
+/// A = I.
+class Identity final : public sparse::Operator<Host, double> {
+ public:
+  explicit Identity(Index rows) : rows_(rows) {}
+  Index rows() const override { return rows_; }
+  void apply(const double* x, double* y) const override {
+    for (Index i = 0; i < rows_; ++i) y[i] = x[i];
+  }
+  void residual(const double* b, const double* x, double* r) const override {
+    for (Index i = 0; i < rows_; ++i) r[i] = b[i] - x[i];
+  }
+
+ private:
+  Index rows_;
+};
+
+struct Go {
+  double gain;  // the residual after it, over that before
+  Stop reason = Stop::target;
+};
+
+/// Goes as they are written, the last one again and again. `log`: g for each go, f where it is told to forget.
+class Scripted final : public krylov::Stage<Host, double> {
+ public:
+  Scripted(std::vector<Go> goes, Index rows, bool keeps)
+      : Stage({.name = "fp64"}), goes_(std::move(goes)), rows_(rows), keeps_(keeps) {}
+  void go(const double*, double* x, double* r, double two, krylov::Control<double>& control) override {
+    const Go& next = goes_[std::min(gone_++, goes_.size() - 1)];
+    log += 'g';
+    for (Index i = 0; i < rows_; ++i) x[i] += (1 - next.gain) * r[i];
+    control.record(next.reason == Stop::target ? 0.5 * control.target : two);
+    control.reason = next.reason;
+  }
+  bool forget() override {
+    log += 'f';
+    return keeps_;
+  }
+  std::size_t bytes() const override { return 0; }
+  std::string log;
+
+ private:
+  std::vector<Go> goes_;
+  Index rows_;
+  bool keeps_;
+  std::size_t gone_ = 0;
+};
+
+struct Ended {
+  Outcome out;
+  std::string log;
+};
+Ended run(std::vector<Go> goes, bool keeps = true) {
+  constexpr Index rows = 5;
+  const Host space(1);
+  const auto b = to_device(space, std::vector<double>(rows, 1.0)), x = to_device(space, std::vector<double>(rows, 0.0));
+  Scripted stage(std::move(goes), rows, keeps);
+  krylov::Driver<Host, double> driver(space, rows);
+  krylov::Stage<Host, double>* next = &stage;
+  Monitor monitor;
+  Outcome out = driver.run([&] { return std::exchange(next, nullptr); }, Identity(rows), b, x,
+                           {.rtol = 5e-6, .max_iterations = 100}, monitor);
+  return {std::move(out), stage.log};
+}
+
+TEST(Goes, KeepWhatWasLearntAsLongAsThatGains) {
+  const Ended e = run({{1e-2}});
+  EXPECT_EQ(e.out.status, Status::converged);
+  EXPECT_EQ(e.log, "ggg");
+}
+
+TEST(Goes, AreTriedAnewWhereWhatWasLearntGainsNothing) {
+  const Ended e = run({{1e-2}, {1}, {1e-5}});
+  EXPECT_EQ(e.out.status, Status::converged);
+  EXPECT_EQ(e.log, "ggfg");
+}
+
+TEST(Goes, ThatGainNothingAnewTwiceAreTheEnd) {
+  Ended e = run({{1}});
+  EXPECT_EQ(e.out.status, Status::stagnated);
+  EXPECT_EQ(e.log, "gfgf");
+  e = run({{1e-2}, {1}});
+  EXPECT_EQ(e.out.status, Status::stagnated);
+  EXPECT_EQ(e.log, "ggfgfgf") << "the one that used what was learnt does not count";
+  e = run({{1e-2}, {1}}, false);
+  EXPECT_EQ(e.out.status, Status::stagnated);
+  EXPECT_EQ(e.log, "ggfgf") << "of a method that keeps nothing all count";
+}
+
+TEST(Goes, AfterABreakdownBeginAnew) {
+  Ended e = run({{1e-2}, {0.9, Stop::breakdown}, {1e-5}});
+  EXPECT_EQ(e.out.status, Status::converged);
+  EXPECT_EQ(e.log, "ggfg");
+  e = run({{1e-2, Stop::breakdown}, {1e-2, Stop::breakdown}});
+  EXPECT_EQ(e.out.status, Status::breakdown);
+  EXPECT_EQ(e.out.iterations, 2);
+}
+
+TEST(Goes, ThatAreNotFiniteLeaveNothingBehind) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Ended e = run({{1e-2}, {nan, Stop::not_finite}, {1e-5}});
+  EXPECT_EQ(e.out.status, Status::converged);
+  EXPECT_EQ(e.log.substr(0, 3), "ggf");
+  EXPECT_EQ(e.log.back(), 'g');
+  EXPECT_NEAR(e.out.residual, 1e-2 * 1e-5 * std::sqrt(5.0), 1e-15) << "from the best x";
+}
+
+}  // namespace
+}  // namespace krilu::test
