@@ -307,8 +307,9 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     now = look(A, b, x, foam);
     const bool finite = std::isfinite(now.two);
     const double gain = finite ? now.two / before : std::numeric_limits<double>::infinity();
-    if (finite && (now.two <= best || (foam && control.reason == Stop::target))) {
-      copy(best_, x);
+    const bool met = foam ? control.reason == Stop::target : now.own <= target;
+    if (met || (finite && now.two <= best)) {
+      if (!met) copy(best_, x);
       best = now.two;
     } else if (!finite || control.reason == Stop::breakdown || control.reason == Stop::not_finite) {
       copy(x, best_);
@@ -320,7 +321,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     if (on_the_way) looked += most;
     looking = on_the_way && gain > no_gain && looked + most <= policy.most_inner;
 
-    if (foam ? control.reason == Stop::target : now.own <= target) {
+    if (met) {
       finish(Status::converged);
     } else if (control.iteration >= criterion.max_iterations || control.reason == Stop::slow) {
       finish(Status::max_iterations);

@@ -115,13 +115,16 @@ class Refinement final : public Stage<Space, T> {
     const double *R = R_, *C = C_;
     const auto norm = norm_.scalar();
     // |R r|
-    ex_.reduce(
-        n_,
-        KRILU_FN(Index i) {
-          const double scaled = (R ? R[i] : 1.0) * double(r[i]);
-          return scaled * scaled;
-        },
-        KRILU_FN(double sum) { norm() = sum > 0 ? std::sqrt(sum) : 1.0; });
+    if (R)
+      ex_.reduce(
+          n_,
+          KRILU_FN(Index i) {
+            const double scaled = R[i] * double(r[i]);
+            return scaled * scaled;
+          },
+          KRILU_FN(double sum) { norm() = sum > 0 ? std::sqrt(sum) : 1.0; });
+    else
+      ex_.once(KRILU_FN() { norm() = two > 0 ? two : 1.0; });
     // R r / |R r| in low precision, the right-hand side of the inner solve and its first residual;  d = 0
     ex_.for_each(
         n_, KRILU_FN(Index i) {
