@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory bandwidth that a machine gives, as a yardstick for the solvers: STREAM's triad a[i] = b[i] + s c[i] and
-// its copy a[i] = b[i], 20 passes each, or as many, 5 at least, as three seconds hold. Three arrays, each four times the
-// last-level cache, 64 Mi doubles at most (a virtual machine may report its host's whole cache). Triad counts 24 bytes
-// an element and copy 16, as STREAM does: the lines that a plain store reads before it writes are not counted.
+// its copy a[i] = b[i], 20 passes each, or as many, 5 at least, as three seconds hold. Three arrays, each four times
+// the last-level cache, 64 Mi doubles at most (a virtual machine may report its host's whole cache). Triad counts 24
+// bytes an element and copy 16, as STREAM does: the lines that a plain store reads before it writes are not counted.
 // Source: McCalpin, "Memory bandwidth and machine balance in current high performance computers", 1995.
 #pragma once
 
