@@ -238,7 +238,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   copy(best_, x);
   double best = now.two;
   int breakdowns = 0, misses = 0;
-  bool learnt = false;  // whether this stage's next go may use what one before it has learnt
+  bool learnt = false;  // whether the last go of this stage gained something: what it has learnt is of use
   bool done = false;
   const auto finish = [&](Status s) {
     out.status = s;
@@ -289,7 +289,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
 
   while (!done) {
     StagePolicy& policy = stage->policy();
-    const double before = now.two, asked = asked_of(policy, now.own, target);
+    const double before = now.two, best_before = best, asked = asked_of(policy, now.own, target);
     control.reason = Stop::none;
     control.target = T(asked);
     const int most = looking ? std::min(policy.most_inner, policy.first_look) : policy.most_inner;
@@ -350,17 +350,17 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
       if (why.empty() && !limits) adapt(policy, asked_reduction, gain);
     } else if (control.reason == Stop::target) {
       // The recurrence was content and the true residual is not: go on from it, as long as that gains something.
-      const bool gained = now.two <= no_gain * before;
+      const bool gained = finite && now.two <= no_gain * before;
       const bool anew = !gained && stage->forget() && learnt;  // what it knows may be what stands in its way
       if (!gained && !anew && ++misses == 2) finish(Status::stagnated);
-      learnt = gained;
+      learnt = gained && now.two <= no_gain * best_before;
       if (!done && out.notes.size() < 20)
         out.notes.push_back("the recurrence's residual met the target after " + std::to_string(control.iteration) +
                             " iterations and the true one did not: went on from it");
     } else if (++breakdowns == 2) {
       finish(control.reason == Stop::not_finite ? Status::diverged : Status::breakdown);
     } else {
-      stage->forget();
+      if (control.reason == Stop::breakdown) stage->forget();
       learnt = false;
       out.notes.push_back("breakdown after " + std::to_string(control.iteration) + " iterations: restarted once");
     }

@@ -3,7 +3,8 @@
 // again, and takes the next stage where one gets no further. `Direct` runs a method in the driver's own precision.
 // `Refinement` solves A d = r in a lower one and adds d: iterative refinement with an inner Krylov method [Carson and
 // Higham 2017; Zheng, Kou and Zhang 2025, Algorithm 1 and Figure 1], A and M scaled and rounded. Cost of a refinement
-// beside its inner iterations: 1 A in double, 6 words of 8 bytes a row.
+// beside its inner iterations: 1 A in double, 5 words of 8 bytes a row, 3 more where rows have scales and 1 where
+// columns have.
 #pragma once
 
 #include <cmath>

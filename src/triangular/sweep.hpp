@@ -40,7 +40,7 @@ template <Diagonal form, Way way, int K, Triangle triangle, class T, class S>
     if constexpr (form == Diagonal::dilu) its_x.part[m] = its_x.part[m] - its_d.part[m] * sum.part[m];
   }
   const auto eliminate = [&](auto t) __attribute__((always_inline)) {
-    const auto known = its_x.template each<node.lane(t)>();
+    const auto known = its_x.template each<sparse::Node<K, triangle, S>::lane(t)>();
     for (int m = 0; m < registers; ++m) {
       const auto own = exec::load<T, lanes>(node.own_step(t) + m * lanes);
       sum.part[m] += own * known;
