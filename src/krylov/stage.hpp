@@ -115,12 +115,12 @@ class Refinement final : public Stage<Space, T> {
     const exec::View<L> b_low = b_.view(), d_low = d_.view(), r_low = r_.view();
     const double *R = R_, *C = C_;
     const auto norm = norm_.scalar();
-    // |R r|
-    if (R)
+    // |R r|, over all ranks, some of which may have no scales
+    if (R || ex_.in_team())
       ex_.reduce(
           n_,
           KRILU_FN(Index i) {
-            const double scaled = R[i] * double(r[i]);
+            const double scaled = (R ? R[i] : 1.0) * double(r[i]);
             return scaled * scaled;
           },
           KRILU_FN(double sum) { norm() = sum > 0 ? std::sqrt(sum) : 1.0; });
