@@ -15,12 +15,14 @@
 namespace krilu::exec::cuda {
 
 struct ColumnsTuning {
-  static constexpr int bytes = 16;    // of a column that a thread reads at once
-  static constexpr int dotted = 8;    // columns that a block forms the dot products of
-  static constexpr int combined = 8;  // columns that a thread asks for at once to combine them
-  static constexpr int ahead = 4;     // rows whose x a thread asks for at once, as far as registers go: in double one
-  static constexpr int dotting_blocks = 2, combining_blocks = 4;  // on a multiprocessor: all run at once
-  static constexpr int coefficients = 128;                        // that stand in shared memory
+  static constexpr int bytes = 16;     // of a column that a thread reads at once
+  static constexpr int dotted = 8;     // columns that a block forms the dot products of
+  static constexpr int combined = 16;  // columns that a thread asks for at once to combine them, or half of that
+  static constexpr int ahead = 4;      // rows whose x a thread asks for at once, as far as registers go: in double one
+  // On a multiprocessor: all run at once. Blocks that begin while the launch before ends gather where places fall free
+  // first: as many as fit there, of a grid that does not fill the GPU. So they are large.
+  static constexpr int dotting_blocks = 2, combining_blocks = 2;
+  static constexpr int coefficients = 128;  // that stand in shared memory
 };
 
 /// Entries of a vector that a thread takes at once.
@@ -121,6 +123,24 @@ __global__ void close_columns_kernel(Scalar<Index> count, Index extra, std::arra
   if (threadIdx.x < 32) finish(Lanes{});
 }
 
+/// sum[l] += sum over q < Q of coefficient[q][l] V[k + q], at piece p; of columns behind the last one the last again,
+/// whose coefficients are zero.
+template <int Q, class B, class T, int R, std::size_t N>
+__device__ __forceinline__ void combine_group(Columns<B> V, Index k, Index last, std::size_t p,
+                                              const T (*coefficient)[N], Piece<T, R> (&sum)[N]) {
+  Piece<B, R> v[Q];
+#pragma unroll
+  for (int q = 0; q < Q; ++q) v[q] = piece<R>(V[min(k + q, last)], p);
+#pragma unroll
+  for (int q = 0; q < Q; ++q)
+#pragma unroll
+    for (std::size_t l = 0; l < N; ++l) {
+      const T c = coefficient[q][l];
+#pragma unroll
+      for (int r = 0; r < R; ++r) sum[l].value[r] += c * T(v[q].value[r]);
+    }
+}
+
 /// g(i, s, x_i) for the rows of this block, s[l] = sum_k y[l][k] V[k][i]. A thread combines rows that follow one
 /// another, and then passes sums on, so that the threads of a warp write rows that do. g may write x of its own row
 /// alone: that of some rows after it was read before. From the last row to the first: what the dot products read last
@@ -152,19 +172,11 @@ __device__ __forceinline__ void combine(std::size_t n, Columns<B> V, Index colum
         __syncthreads();
         staged = columns <= K;
       }
-      for (int k = 0; k < here; k += Q) {
-        Piece<B, R> v[Q];
-#pragma unroll
-        for (int q = 0; q < Q; ++q) v[q] = piece<R>(V[from + min(k + q, here - 1)], p);
-#pragma unroll
-        for (int q = 0; q < Q; ++q)
-#pragma unroll
-          for (std::size_t l = 0; l < N; ++l) {
-            const T c = coefficient[k + q][l];
-#pragma unroll
-            for (int r = 0; r < R; ++r) sum[l].value[r] += c * T(v[q].value[r]);
-          }
-      }
+      for (int k = 0; k < here; k += Q)
+        if (here - k > Q / 2)
+          combine_group<Q>(V, from + k, from + here - 1, p, coefficient + k, sum);
+        else
+          combine_group<Q / 2>(V, from + k, from + here - 1, p, coefficient + k, sum);
     }
 #pragma unroll
     for (std::size_t l = 0; l < N; ++l) passed[l][threadIdx.x] = sum[l];

@@ -165,7 +165,7 @@ double Driver<Space, T>::foam_norm_factor(const sparse::Operator<Space, T>& A, c
 template <class Space>
 int iterations_between_words(const Space& ex, std::size_t rows) {
   if constexpr (requires { ex.stream(); })
-    return ex.even_share(rows) < 1000000 ? 16 : 1;
+    return ex.even_share(rows) < 10000000 ? 16 : 1;
   else
     return 1;
 }
