@@ -7,6 +7,7 @@
 #include <charconv>
 #include <limits>
 #include <numeric>
+#include <string_view>
 
 #include "base/names.hpp"
 #include "exec/host.hpp"

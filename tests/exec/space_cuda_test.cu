@@ -317,12 +317,12 @@ TEST(CudaSpace, SumsAreRightAndTheSameOnEveryRun) {
   }
 }
 
-// Rows round a thread's piece of 2, 4 or 8 and a block's tile; columns round a group of 8 and the coefficients that
-// stand in shared memory.
+// Rows round a thread's piece of 2, 4 or 8 and a block's tile; columns round groups of 8 and 16 and the coefficients
+// that stand in shared memory.
 TEST(CudaSpace, ColumnsAreDottedAndCombinedExactly) {
   KRILU_REQUIRE_GPU();
   for (std::size_t n : {1u, 2u, 7u, 8u, 513u, 2047u, 2048u, 2057u, 5000u})
-    for (Index used : {0, 1, 7, 8, 9, 31}) {
+    for (Index used : {0, 1, 7, 8, 9, 16, 17, 24, 25, 31}) {
       expect_exact_columns<double, double>(n, 31, used);
       expect_exact_columns<float, float>(n, 31, used);
       expect_exact_columns<Half, float>(n, 31, used);
