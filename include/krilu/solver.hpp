@@ -61,7 +61,7 @@ struct Options {
                                    // preconditioner in that precision
   std::string basis = "auto";      // what an inner GMRES keeps its basis in: auto, fp64, fp32, fp16, bf16
   int inner_iterations = 0;        // most in an inner solve; 0: 100 for gmres-ir, restart for gmres, an eighth of
-                                   // max_iterations for cg and bicgstab, but no more than 2000
+                                   // max_iterations for cg and bicgstab, from 50 to 2000
   int outer_iterations = 0;    // most in one precision before it is raised; 0: 10 for gmres-ir, 2000 for gmres, else 40
   double inner_tolerance = 0;  // of an inner solve, relative; 0: follows the outer residual
 };

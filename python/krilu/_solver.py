@@ -56,7 +56,7 @@ class Solver:
     ----------
     solver : str
         "auto", "cg", "bicgstab", "gmres", "fgmres" or "gmres-ir". "auto" chooses by the matrix; where `precond` is
-        "auto" too, on the host, it goes up a ladder of ever stronger methods until one arrives.
+        "auto" too, it goes up a ladder of ever stronger methods until one arrives.
     precond : str
         "auto", "none", "jacobi", "dilu", "dic", "ilu0", "ic0", "iluk[:LEVEL]", "ilut[:MOST,TOLERANCE]",
         "block-ilu[:PARTS[,LOCAL]]", "ras[:PARTS[,OVERLAP[,LOCAL]]]" (LOCAL is dilu, ilu0, iluk.. or ilut..) or "lu".

@@ -159,7 +159,7 @@ void Rearranged<Space>::factor(const Values<Space, double>& a, double shift) {
         "zero pivot in the factorisation of the scaled and permuted matrix: try another --ordering, more "
         "fill, or --shift");
   }
-  b_.values = {};
+  b_.values = Buffer<double>();
 }
 
 template <class Space>

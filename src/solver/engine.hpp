@@ -52,10 +52,10 @@ class Engine {
   virtual Index launches() const = 0;
   /// After factor: what an iteration is made of, timed now.
   virtual Costs costs() = 0;
-  /// Another preconditioner on the same analysis, for a ladder whose first rung failed.
+  /// Another preconditioner on the same analysis, where a pivot of the one before was zero.
   virtual void replace_preconditioner(const CsrView& a, const std::string& name) = 0;
   virtual void set_tolerances(double rtol, double atol) = 0;
-  /// Of the next solves between host vectors: see krylov/control.hpp.
+  /// Of the next solves: see krylov/control.hpp.
   virtual void set_patience(const krylov::Patience& patience) = 0;
   /// The limit of the next solves in iterations.
   virtual void set_max_iterations(int most) = 0;

@@ -214,6 +214,7 @@ class EngineOn final : public EngineIn<Space> {
       else
         system_.set_values(a, seen);
     });
+    values_here_ = Buffer<double>();
   }
   There::Sides examine_there(const T* b, const T* x) override {
     enter();

@@ -140,7 +140,10 @@ std::vector<Ladder::Step> Ladder::steps() const {
 Options Ladder::options_of(const Step& step) const {
   Options o = asked_;
   o.solver = "gmres";
-  if (on_gpu_) o.device = "host";
+  if (on_gpu_) {
+    o.device = "host";
+    if (o.triangular == "tiled") o.triangular = "auto";  // which is for GPUs
+  }
   o.precond = step.precond;
   o.restart = step.restart;
   if (step.rearranged) {
@@ -266,6 +269,7 @@ class Ladder::Climb {
     o.restart = std::max(o.restart, 100);
     const Timer timer;
     Solver solver(o);
+    ++l_.analyses_;
     solver.setup(matrix());
     Inside::engine(solver).set_patience({100, 100, 1000});
     Inside::engine(solver).set_max_iterations(iterations_left());
@@ -311,6 +315,7 @@ class Ladder::Climb {
     started_ = true;
     if (status == Status::converged || status == Status::interrupted || ran_out) {
       done_ = true;
+      ended_ = status;
     } else if (status == Status::stagnated && better && at_rounding()) {
       // A residual of rounding alone. Twice, from zero, or small enough, and it is the system's own.
       constexpr double small = 1e-5;
@@ -334,8 +339,9 @@ class Ladder::Climb {
 
   Result finish() {
     Result r = std::move(best_);
-    const bool good = r.status == Status::converged;
-    if (!done_ || (!good && !reason_.empty())) {
+    if (ended_) {  // whatever the status of the best x
+      r.status = *ended_;
+    } else if (!done_ || !reason_.empty()) {
       r.status = Status::stagnated;
       notes_.push_back("not solved: " + (reason_.empty() ? "no rung of the ladder arrived" : reason_));
     }
@@ -359,6 +365,7 @@ class Ladder::Climb {
   CsrMatrix a_;
   Result best_;
   bool started_ = false, done_ = false, from_zero_ = false, gained_nothing_ = false;
+  std::optional<Status> ended_;  // converged, interrupted or out of iterations
   int iterations_ = 0, at_rounding_ = 0;
   double initial_ = 1;
   std::vector<double> history_;

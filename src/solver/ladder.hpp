@@ -5,6 +5,7 @@
 // looks at anyway, so that easy systems pay nothing:
 //
 //   1  what auto chose: CG with DIC, or BiCGStab with DILU; left out where diagonals are zero
+//      and nothing shifts them, but for systems of so few rows that GMRES ends within one cycle
 //   2  GMRES(50) with ILUT(20, 0.003) in a better form: rows and columns scaled, in RCM order. Where diagonals are zero
 //      or next to it, or a pivot was, scaled and permuted for the maximum product on the diagonal; where a pivot is
 //      zero even so, rungs above take natural order
@@ -12,7 +13,7 @@
 //   4  GMRES(100) with ILU(1), unsymmetric matrices as they are: systems of several unknowns a cell
 //   5  GMRES(100) with ILUT(100, 0.0001), in the form of 2
 //   6  a sparse LU factorisation, refined by GMRES
-//   7  where that is too large, or there is none, GMRES(200) with ILUT(300, 0.00001)
+//   7  where that is too large, or singular, or there is none, GMRES(200) with ILUT(300, 0.00001)
 //
 // On a GPU the first rung runs there, and is given ten times as long, since an iteration there costs far less than
 // on the cores that would take over; the rungs above run on these.

@@ -46,6 +46,7 @@ void require_options(const Options& o, const FaceLoopOptions& loops) {
     throw Error(
         "precision, basis and what is inner or outer are for mixed precision: over faces all is computed in fp64");
   if (o.shift != 0) throw Error("shift: dilu over faces has none");
+  if (o.scaling != "none") throw Error(fmt::format("scaling {}: over faces there is none", o.scaling));
   solver::require_numbers(o);
   solver::require_norm(o);
   if (loops.threads != 0 && o.threads != 0 && loops.threads != o.threads)

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/names.hpp"
 #include "base/together.hpp"
@@ -20,6 +21,16 @@ namespace krilu {
 namespace {
 
 const std::vector<std::string> methods{"auto", "cg", "bicgstab", "gmres", "fgmres", "gmres-ir"};
+
+/// A view of no rows may have none.
+Buffer<Offset> offsets_of(const CsrView& a) {
+  return a.offsets ? Buffer<Offset>(a.offsets, a.offsets + a.rows + 1) : Buffer<Offset>(1, Offset(0));
+}
+
+bool overlap(std::span<const double> b, std::span<const double> x) {
+  const std::less<const double*> before;
+  return before(b.data(), x.data() + x.size()) && before(x.data(), b.data() + b.size());
+}
 
 std::vector<std::string> with_auto(std::vector<std::string> names) {
   names.insert(names.begin(), "auto");
@@ -213,8 +224,7 @@ void Solver::Body::analyse(const Given& given) {
       asked != "level-set")
     notes.push_back(fmt::format("triangular {}: not used, since coloured blocks are swept colour by colour", asked));
   put_up_ladder(a, facts);
-  if (given.there)
-    pattern_here = {a.rows, a.cols, {a.offsets, a.offsets + a.rows + 1}, {a.columns, a.columns + a.nnz()}, {}};
+  if (given.there) pattern_here = {a.rows, a.cols, offsets_of(a), {a.columns, a.columns + a.nnz()}, {}};
   analysed = true;
   ++counts.analyses;
   seconds = {timer.seconds(), 0, 0};
@@ -303,6 +313,11 @@ void Solver::Body::factor(const Given& given) {
 
 Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* monitor) {
   Body& s = *body_;
+  std::vector<double> kept;  // where x takes b's place, rungs above the first find b here
+  if (s.ladder && overlap(b, x)) {
+    kept.assign(b.begin(), b.end());
+    b = kept;
+  }
   const auto begin = [&] {
     return solver::begin_from(exec::Host(s.options.threads), std::size_t(s.rows), s.options.norm, b, x,
                               solver::rows_from_1, s.ranks());
@@ -330,7 +345,15 @@ Result Solver::Body::solve(const Sides& sides, Monitor* monitor) {
         factored = false;
       }
     };
-  Result r = ladder ? ladder->solve({first, *engine, renew, sides.bring}, watch) : first();
+  const auto climb = [&] {
+    try {
+      return ladder->solve({first, *engine, renew, sides.bring}, watch);
+    } catch (...) {  // the first rung has values of the factor before, and no other stands
+      if (!first_is_current && !ladder->stands()) factored = false;
+      throw;
+    }
+  };
+  Result r = ladder ? climb() : first();
   if (!moved.empty()) r.notes.push_back(moved);
   if (sides.end) sides.end(r);
   ++counts.solves;

@@ -126,7 +126,7 @@ void Solver::Body::choose(const solver::Facts& facts, Offset nonzeros) {
   if (plan.method == "auto") {
     const bool asymmetric_precond = plan.precond == "dilu" || plan.precond == "ilu0" ||
                                     precond::sweeps_of(plan.precond) == precond::Sweeps::of_its_own;
-    if (plan.precond == "lu")
+    if (plan.precond == "lu" && !openfoam)
       chose("solver", plan.method, "gmres", "a few steps of it refine the direct solution");
     else if (symmetric && !asymmetric_precond)
       chose("solver", plan.method, "cg", "the matrix is symmetric with a diagonal of one sign");
@@ -214,6 +214,7 @@ void Solver::Body::choose(const solver::Facts& facts, Offset nonzeros) {
 
 /// What auto chose becomes the first rung where nothing else was named.
 void Solver::Body::put_up_ladder(const CsrView& a, const solver::Facts& facts) {
+  if (ladder) counts.analyses += ladder->analyses();
   ladder.reset();
   if (!solver::Ladder::serves(options) || a.rows == 0 || ranks()) return;
   std::vector<Index> missing;

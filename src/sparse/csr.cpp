@@ -109,6 +109,8 @@ CsrMatrix adjacency(const CsrView& a) {
       if (q < q_end && *q == j) ++q;
       if (j != i) g.columns.push_back(j);
     }
+    if (g.columns.size() > std::size_t(std::numeric_limits<Offset>::max()))
+      throw Error("the pattern of A + A^T has 2^31 entries or more, which 32-bit positions cannot count");
     g.offsets[std::size_t(i) + 1] = static_cast<Offset>(g.columns.size());
   }
   return g;

@@ -46,6 +46,13 @@ TEST(DeviceMemory, IsRefusedWhereItCannotBeTaken) { expect_refusals<Emulated>(em
 
 TEST(DeviceMemory, TheLadderFetchesWhatItNeeds) { expect_the_ladder_of_host_memory<Emulated>(emulated()); }
 
+TEST(DeviceMemory, MayHaveNoRows) {
+  Solver solver(emulated());
+  solver.setup(CsrView{}, DeviceSpan<const double>{});
+  solver.factor(DeviceSpan<const double>{});
+  EXPECT_EQ(solver.rows(), 0);
+}
+
 TEST(DeviceMemory, ATeamTakesHostMemory) {
   const CsrMatrix a = generate("gen:poisson2d:9x8");
   std::mutex lock;

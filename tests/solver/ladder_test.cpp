@@ -288,6 +288,31 @@ TEST(Ladder, ASolverRemembersTheRungForLaterValuesAndRightHandSides) {
   EXPECT_EQ(solver.solve(ones(a), x).status, Status::converged);
 }
 
+TEST(Ladder, TheRightHandSideMayBeWhatXTakesThePlaceOf) {
+  CsrMatrix a = generate("gen:convdiff2d:12x12");
+  a.values[std::size_t(a.offsets[5])] = 1e4;  // no longer dominant
+  for (const CsrMatrix& system : {disordered(9), a}) {
+    std::vector<double> both = ones(system);
+    Solver solver;
+    solver.setup(system);
+    EXPECT_EQ(solver.solve(both, both).status, Status::converged);
+    EXPECT_LE(test::true_residual(system, both, ones(system)), 1.01e-8);
+  }
+}
+
+TEST(Ladder, AnalysesAreCountedOnOverNewPatterns) {
+  Solver solver;
+  int before = 0;
+  for (std::uint64_t seed : {5, 6, 7}) {
+    const CsrMatrix a = disordered(seed);
+    solver.setup(a);
+    std::vector<double> x(std::size_t(a.rows), 0.0);
+    solver.solve(ones(a), x);
+    EXPECT_GE(solver.counts().analyses, before + 2) << "its own, and a rung's";
+    before = solver.counts().analyses;
+  }
+}
+
 TEST(Ladder, ValuesThatNoRungSolvesAreThoseOfTheNextSolveToo) {
   // A rung above the first stands; the values that only it was given then have no solution.
   CsrMatrix a = generate("gen:poisson2d:40x40");
@@ -366,11 +391,11 @@ TEST(Ladder, AStructurallySingularMatrixEndsWithItsRowsNamed) {
   EXPECT_EQ(reached.r.status, Status::converged);
 }
 
-TEST(Ladder, ASingularMatrixOfFullPatternEndsWithItsBestIterate) {
-  // The Neumann problem, and a right-hand side with a mean.
+/// The Neumann problem, and so much more on the diagonal.
+CsrMatrix neumann(double more) {
   CsrMatrix a = generate("gen:poisson2d:15x15");
   for (Index i = 0; i < a.rows; ++i) {
-    double sum = 0;
+    double sum = more;
     std::size_t diagonal = 0;
     for (auto k = std::size_t(a.offsets[std::size_t(i)]); k < std::size_t(a.offsets[std::size_t(i) + 1]); ++k) {
       if (a.columns[k] == i)
@@ -380,6 +405,11 @@ TEST(Ladder, ASingularMatrixOfFullPatternEndsWithItsBestIterate) {
     }
     a.values[diagonal] = sum;
   }
+  return a;
+}
+
+TEST(Ladder, ASingularMatrixOfFullPatternEndsWithItsBestIterate) {
+  const CsrMatrix a = neumann(0);  // and a right-hand side with a mean
   std::vector<double> b = test::random_values(std::size_t(a.rows), 2);
   for (double& v : b) v += 1;
   const Solved s = solved(a, b);
@@ -402,6 +432,21 @@ TEST(Ladder, KeepsToTheLimitOfIterationsOverAllRungs) {
     EXPECT_LE(s.r.iterations, most);
     EXPECT_TRUE(s.r.status == Status::max_iterations || s.r.status == Status::converged);
   }
+}
+
+// After an x whose residual is rounding alone the next rung begins from zero: what ends it is the end even so.
+TEST(Ladder, SaysThatIterationsRanOutWhereAnEarlierRungHasTheBestX) {
+  const CsrMatrix a = neumann(4e-14);
+  const Solved whole = solved(a, ones(a));
+  ASSERT_GE(whole.r.rungs.size(), 2u);
+  ASSERT_EQ(whole.r.rungs[0].why_left, "rounding allows no smaller residual with this x");
+  const int most = whole.r.rungs[0].iterations + 1;
+  const Solved s = solved(a, ones(a), {.max_iterations = most});
+  expect_honest(a, ones(a), s);
+  EXPECT_EQ(s.r.status, Status::max_iterations);
+  EXPECT_EQ(s.r.iterations, most);
+  ASSERT_EQ(s.r.rungs.size(), 2u);
+  EXPECT_EQ(s.r.relative_residual, s.r.rungs[0].relative_residual);
 }
 
 TEST(Ladder, AnInterruptEndsIt) {
@@ -512,6 +557,11 @@ TEST(Lu, SolvesInAStepAndSaysWhatItCannot) {
     EXPECT_EQ(again.status, Status::converged);
     EXPECT_LE(again.iterations, 3);
   }
+  Options sums_of_magnitudes{.precond = "lu"};
+  sums_of_magnitudes.norm = Norm::openfoam;  // which GMRES has not
+  const Solved s = solved(a, ones(a), sums_of_magnitudes);
+  EXPECT_EQ(s.r.status, Status::converged);
+  EXPECT_EQ(s.r.solver, "bicgstab");
   const CsrMatrix singular = from_dense({{1, 2}, {2, 4}});
   Solver solver({.precond = "lu"});
   solver.analyse(singular);

@@ -278,6 +278,7 @@ TEST(LduSolver, RefusesOptionsThatItDoesNotHave) {
   EXPECT_REFUSED(with([](Options& o) { o.basis = "fp16"; }), "fp64");
   EXPECT_REFUSED(with([](Options& o) { o.inner_iterations = 5; }), "fp64");
   EXPECT_REFUSED(with([](Options& o) { o.shift = 0.1; }), "shift");
+  EXPECT_REFUSED(with([](Options& o) { o.scaling = "matching"; }), "scaling matching");
   EXPECT_REFUSED(with([](Options& o) { o.rtol = -1; }), "rtol");
   EXPECT_REFUSED(with([](Options& o) { o.max_iterations = -1; }), "max-iters");
   EXPECT_REFUSED(with([](Options& o) { o.device = "cuda:x"; }), "number of a GPU");
