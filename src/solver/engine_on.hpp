@@ -220,12 +220,12 @@ class EngineOn final : public EngineIn<Space> {
     enter();
     const auto sums = ex_.template allocate<T>(5);
     const auto s = sums.view();
-    // Entries of b that are no numbers, not zero, and not tiny; the first two of x.
+    // Entries of b that are no numbers or huge, not zero, and not tiny; of x that are no numbers, and not zero.
     ex_.reduce(
         b_.size(),
         KRILU_FN(Index i) {
           const T v = b[i];
-          return exec::Sums<T, 3>{{T(!(v - v == 0)), T(v != 0), T(v >= 1e-150 || v <= -1e-150)}};
+          return exec::Sums<T, 3>{{T(!(v <= 1e149 && v >= -1e149)), T(v != 0), T(v >= 1e-150 || v <= -1e-150)}};
         },
         KRILU_FN(exec::Sums<T, 3> total) {
           for (int k = 0; k < 3; ++k) s[k] = total[k];

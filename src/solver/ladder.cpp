@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <new>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -32,6 +33,20 @@ double roundings(const exec::Host& host, const CsrView& a, std::span<const doubl
     residual += r[std::size_t(i)] * r[std::size_t(i)];
   }
   return size > 0 ? std::sqrt(residual / size) / std::numeric_limits<double>::epsilon() : 0;
+}
+
+/// Whether A times a vector of ones is nothing but rounding.
+bool rows_sum_to_zero(const CsrView& a) {
+  for (Index i = 0; i < a.rows; ++i) {
+    double sum = 0, size = 0;
+    for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
+      sum += a.values[k];
+      size += std::abs(a.values[k]);
+    }
+    const double rounding = std::numeric_limits<double>::epsilon() * double(a.offsets[i + 1] - a.offsets[i]);
+    if (!(std::abs(sum) <= rounding * size)) return false;
+  }
+  return true;
 }
 
 /// Whether ILU(1) has work and fill in proportion: each entry below the diagonal brings in its column's row above.
@@ -201,6 +216,7 @@ class Ladder::Climb {
       Options used = l_.first_;
       used.precond = r.precond;
       take(std::move(r), used, timer.seconds());
+      if (!done_) without_mean(used);
     }
     while (!done_) {
       const std::vector<Step> steps = l_.steps();
@@ -258,6 +274,40 @@ class Ladder::Climb {
     run_rung(o, timer.seconds());
     if (!done_) l_.rung_.reset();
     return true;
+  }
+
+  /// A pressure that is fixed nowhere: constants solve A x = 0, and where A is symmetric what it gives has no mean.
+  /// b without its mean is solved then, by the first choice, and what is left is the least that any x leaves.
+  void without_mean(const Options& first) {
+    if (!l_.symmetric_ || !rows_sum_to_zero(matrix())) return;
+    const auto [b, x] = sides();
+    const double n = double(b.size()), mean = std::accumulate(b.begin(), b.end(), 0.0) / n;
+    std::vector<double> rest(b.begin(), b.end()), fresh(x.size(), 0.0);
+    for (double& v : rest) v -= mean;
+    const auto norm = [](std::span<const double> v) {
+      return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
+    };
+    const double whole = norm(b), of_mean = std::abs(mean) * std::sqrt(n), of_rest = norm(rest);
+    if (of_mean <= std::max(l_.asked_.rtol * whole, l_.asked_.atol)) return;  // another x meets the tolerance
+    const Timer timer;
+    Solver solver(first);
+    ++l_.analyses_;
+    solver.setup(matrix());
+    Inside::engine(solver).set_max_iterations(iterations_left());
+    Result r = solver.solve(rest, fresh, &monitor_);
+    const auto with_mean = [&](double relative) { return std::hypot(relative * of_rest, of_mean) / whole; };
+    r.relative_residual = with_mean(r.relative_residual);
+    for (double& h : r.history) h = with_mean(h);
+    r.rmse = r.relative_residual * whole / std::sqrt(n);
+    if (r.status == Status::converged) r.status = Status::stagnated;
+    if (r.relative_residual < best_.relative_residual) std::copy(fresh.begin(), fresh.end(), x.begin());
+    take(std::move(r), first, timer.seconds());
+    rungs_.back().why_left = "of b without its mean: no x leaves less of the whole";
+    done_ = true;
+    reason_ = fmt::format(
+        "the matrix is singular, since its rows sum to zero (a pressure that is fixed nowhere), and no x solves it for "
+        "a b whose mean is {:.3g}: this x is that of b without its mean; subtract that, or fix x in one row",
+        mean);
   }
 
   /// The last that can be done for a singular system: no pivot is asked for, and what is solvable of it is solved.

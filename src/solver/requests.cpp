@@ -103,11 +103,11 @@ bool begin_from(const exec::Host& host, std::size_t n, Norm norm, std::span<cons
       largest_guess = std::max(largest_guess, all[k + 1]);
     }
   }
-  if (largest > 0 && largest < 1e-150)
-    throw Error(
-        fmt::format("the largest entry of the right-hand side is {:.1e}: squares of such numbers are zero; scale "
-                    "the system",
-                    largest));
+  constexpr double least = 1e-150, most = 1e149;  // sums of 2^31 squares are numbers
+  if ((largest > 0 && largest < least) || largest > most)
+    throw Error(fmt::format(
+        "the largest entry of the right-hand side is {:.1e}: squares of such numbers are {}; scale the system", largest,
+        largest < least ? "zero" : "more than a double holds"));
   const bool zero = norm == Norm::true2 && largest == 0;
   if (zero) std::fill(x.begin(), x.end(), 0.0);
   return zero || largest_guess == 0;

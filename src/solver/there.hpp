@@ -30,7 +30,8 @@ class There {
   virtual void factor_there(const CsrView& pattern, const double* values, bool seen) = 0;
 
   struct Sides {
-    bool odd = false;  // the host has to say what is wrong with them: NaN, infinity, or a b of tiny numbers only
+    bool odd =
+        false;  // the host has to say what is wrong with them: NaN, infinity, or numbers in b that are huge or all tiny
     bool zero_b = true, zero_x = true;
   };
   virtual Sides examine_there(const double* b, const double* x) = 0;

@@ -208,6 +208,10 @@ TEST(Input, NumbersMustBeFinite) {
   expect_words(refusal([&] { solver.solve(b, bad); }), {"initial guess holds NaN in row 5"});
   bad[4] = -infinity;
   expect_words(refusal([&] { solver.solve(bad, x); }), {"right-hand side holds infinity in row 5"});
+  bad.assign(bad.size(), 1e-160);
+  expect_words(refusal([&] { solver.solve(bad, x); }), {"1.0e-160", "squares", "zero", "scale"});
+  bad[3] = 1e160;
+  expect_words(refusal([&] { solver.solve(bad, x); }), {"1.0e+160", "squares", "more than a double holds", "scale"});
   for (const char* device : {"host", "emulated"})
     for (const double value : {nan, infinity})
       for (Offset k = 0; k < a.nnz(); ++k) {  // in either triangle, and on the diagonal
