@@ -41,6 +41,9 @@ void print_shortcut(const Result& r, const std::string& matrix) {
   print_row("next time", fmt::format("krilu solve {} {}", matrix, r.rungs.back().arguments));
 }
 
+/// A residual that rounding leaves is smaller, but where x is some 1e12 times as large as b.
+constexpr double beyond_rounding = 1e-4;
+
 std::string status_sentence(const Result& r, const Options& asked) {
   const std::string after = fmt::format("after {} iteration{}", r.iterations, r.iterations == 1 ? "" : "s");
   switch (r.status) {
@@ -49,6 +52,13 @@ std::string status_sentence(const Result& r, const Options& asked) {
       return red("not converged") + fmt::format(" {}: that is the limit, --max-iters {}", after, asked.max_iterations);
     case Status::stagnated:
       if (r.rungs.size() > 1) return red("not converged") + " " + after + ": the last note says why";
+      if (r.relative_residual > beyond_rounding)
+        return red("stagnated") +
+               fmt::format(
+                   " {}: the true residual does not follow the recurrence's, since the preconditioner's solves "
+                   "are unstable or the matrix is close to singular; try --precond ilut --scaling both, or "
+                   "name neither --solver nor --precond",
+                   after);
       return red("stagnated") +
              fmt::format(" {}: rounding allows no smaller residual here; a larger --rtol is met", after);
     case Status::breakdown:

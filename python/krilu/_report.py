@@ -52,8 +52,8 @@ class Report:
     Attributes
     ----------
     status : str
-        "converged", "max_iterations", "stagnated" (rounding allows no smaller residual, or no rung of the ladder
-        arrived: the last note says which), "breakdown" or "diverged".
+        "converged", "max_iterations", "stagnated" (rounding allows no smaller residual, the preconditioner that
+        was named is unstable, or no rung of the ladder arrived: the last note says why), "breakdown" or "diverged".
     converged : bool
         Whether the tolerance is met, by the true residual.
     iterations : int
@@ -143,6 +143,10 @@ class Report:
         if self.status == "stagnated":
             if len(self.rungs) > 1:
                 return f"not converged {after}: the last note says why"
+            if self.relative_residual > 1e-4:  # beyond rounding, but where x is some 1e12 times as large as b
+                return (f"stagnated {after}: the true residual does not follow the recurrence's, since the "
+                        "preconditioner's solves are unstable or the matrix is close to singular; try "
+                        'precond="ilut" with scaling="both", or name neither solver nor precond')
             return f"stagnated {after}: rounding allows no smaller residual here; a larger rtol is met"
         if self.status == "breakdown":
             return f'broke down {after}, twice: try solver="gmres", or another precond'

@@ -389,12 +389,13 @@ class Ladder::Climb {
 
   Result finish() {
     Result r = std::move(best_);
-    if (ended_) {  // whatever the status of the best x
+    const bool lost = !done_ || !reason_.empty();
+    if (ended_)  // whatever the status of the best x
       r.status = *ended_;
-    } else if (!done_ || !reason_.empty()) {
+    else if (lost)
       r.status = Status::stagnated;
+    if (lost && r.status != Status::converged && r.status != Status::interrupted)
       notes_.push_back("not solved: " + (reason_.empty() ? "no rung of the ladder arrived" : reason_));
-    }
     r.iterations = iterations_;
     r.initial_residual = initial_;
     if (!history_.empty()) history_.back() = r.relative_residual;

@@ -165,6 +165,19 @@ class Ladder(unittest.TestCase):
         self.assertIn(r["status"], ("stagnated", "max_iterations"))
         self.assertTrue(any(note.startswith("not solved") for note in r["notes"]), r["notes"])
 
+    def test_a_preconditioner_that_is_unstable(self):
+        side, entries = 40, {}
+        for i in range(side):
+            for j in range(side):
+                entries[i * side + j, i * side + j] = 4
+                for to, inside in (((i + 1) * side + j, i + 1 < side), (i * side + j + 1, j + 1 < side)):
+                    if inside:  # a flow a hundred times as strong as diffusion
+                        entries[i * side + j, to], entries[to, i * side + j] = 99, -101
+        matrix = self.write("flow.mtx", matrix_text(side * side, entries))
+        out = self.solve(matrix, "--solver", "gmres", "--precond", "dilu", "--threads", "1", status=3)
+        self.assertIn("the true residual does not follow the recurrence's", " ".join(out.split()))
+        self.report(matrix, status=0)
+
     def test_options_of_rungs_are_options_of_the_command(self):
         rows, entries = saddle_point(90)
         matrix = self.write("saddle.mtx", matrix_text(rows, entries))
