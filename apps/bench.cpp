@@ -76,6 +76,8 @@ int run(const BenchOptions& o) {
       *std::find_if(papers().begin(), papers().end(), [&](const Paper& p) { return o.paper == p.name; });
   // What can be refused is refused before any work.
   if (o.repeat < 1) throw Error("repeat is a whole number from 1");
+  for (const std::string& path : {o.json, o.markdown})
+    if (!path.empty() && path != "-") io::require_writable(path);
   if (!o.plot.empty())
     for (const char* ending : paper.pictures) io::require_drawable(o.plot + ending);
   {

@@ -50,6 +50,7 @@ std::vector<std::string> names_of(const std::vector<std::string>& given) {
 int run(const CompareOptions& given) {
   CompareOptions o = given;
   o.preconds = names_of(given.preconds);
+  require_outputs(o.system.matrix, {o.json, o.plot});
   if (!o.plot.empty()) io::require_drawable(o.plot);
   std::vector<Options> asked;
   for (const std::string& name : o.preconds) {

@@ -16,6 +16,7 @@
 #include "commands.hpp"
 #include "grid/draw.hpp"
 #include "grid/write.hpp"
+#include "io/output_file.hpp"
 #include "io/plot.hpp"
 #include "io/report.hpp"
 #include "krilu/error.hpp"
@@ -279,6 +280,7 @@ int run(const GridCommand& o, const std::shared_ptr<Communicator>& ranks) {
 GridCommand checked(GridCommand o) {
   read_size(o.size, o.grid);
   for (const std::string& path : o.outputs) grid::require_writable(path);
+  if (!o.json.empty() && o.json != "-") io::require_writable(o.json);
   if (!o.plot.empty()) io::require_drawable(o.plot);
   return o;
 }

@@ -59,6 +59,7 @@ std::string condition_sentence(const Condition& c) {
 }
 
 int run(const InfoOptions& o) {
+  require_outputs(o.matrix, {o.json, o.plot});
   if (!o.plot.empty()) io::require_drawable(o.plot);
   if (names_mesh(o.matrix)) {
     if (o.condition || !o.plot.empty()) throw Error(o.matrix + ": --condition and --plot are for matrices, not meshes");

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -36,9 +38,33 @@ void print_ladder(const Result& r) {
     print_row(fmt::format("rung {}", k + 1), text);
   }
 }
-void print_shortcut(const Result& r, const std::string& matrix) {
+/// As a shell takes it for one word.
+std::string quoted(const std::string& word) {
+  const auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("_-./:,+=@%", c); };
+  if (std::all_of(word.begin(), word.end(), plain)) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+void print_shortcut(const SolveOptions& o, const Result& r) {
   if (r.rungs.size() < 2 || r.status != Status::converged) return;
-  print_row("next time", fmt::format("krilu solve {} {}", matrix, r.rungs.back().arguments));
+  const Options usual;
+  std::string text = fmt::format("krilu solve {} {}", quoted(o.system.matrix), r.rungs.back().arguments);
+  const auto add = [&](const char* name, const auto& value, const auto& unless) {
+    if (value != unless) text += fmt::format(" {} {}", name, quoted(fmt::format("{}", value)));
+  };
+  const std::string none;
+  add("--rhs", o.system.rhs, none);
+  add("--x0", o.system.x0, none);
+  add("--rtol", o.solver.rtol, usual.rtol);
+  add("--atol", o.solver.atol, usual.atol);
+  add("--max-iters", o.solver.max_iterations, usual.max_iterations);
+  if (text.find(" --device ") == std::string::npos) add("--device", o.solver.device, usual.device);
+  add("--threads", o.solver.threads, usual.threads);
+  add("-o", o.output, none);
+  add("--json", o.json, none);
+  add("--plot", o.plot, none);
+  fmt::print("  {:<16}{}\n", "next time", text);  // one line, for a shell
 }
 
 /// A residual that rounding leaves is smaller, but where x is some 1e12 times as large as b.
@@ -46,6 +72,9 @@ constexpr double beyond_rounding = 1e-4;
 
 std::string status_sentence(const Result& r, const Options& asked) {
   const std::string after = fmt::format("after {} iteration{}", r.iterations, r.iterations == 1 ? "" : "s");
+  const std::string others = r.solver.find("gmres") == std::string::npos
+                                 ? "--solver gmres, or another --precond"
+                                 : "another --precond, or name neither --solver nor --precond";
   switch (r.status) {
     case Status::converged: return green("converged") + " " + after;
     case Status::max_iterations:
@@ -61,9 +90,8 @@ std::string status_sentence(const Result& r, const Options& asked) {
                    after);
       return red("stagnated") +
              fmt::format(" {}: rounding allows no smaller residual here; a larger --rtol is met", after);
-    case Status::breakdown:
-      return red("broke down") + fmt::format(" {}, twice: try --solver gmres, or another --precond", after);
-    case Status::diverged: return red("diverged") + fmt::format(" {}: try another --precond or --solver gmres", after);
+    case Status::breakdown: return red("broke down") + fmt::format(" {}, twice: try {}", after, others);
+    case Status::diverged: return red("diverged") + fmt::format(" {}: try {}", after, others);
     case Status::interrupted: return red("interrupted") + " " + after;
   }
   return "";
@@ -149,8 +177,9 @@ void print_table(const SolveOptions& o, const Answer& answer) {
 }
 
 int run(const SolveOptions& o) {
-  if (!o.plot.empty()) io::require_drawable(o.plot);
   if (wants_ranks(o)) return run_over_ranks(o);
+  if (o.partition != "auto") throw Error("--partition is for several ranks: add --ranks N, or start them with mpirun");
+  require_outputs(o);
   Solver solver(o.solver);  // refuses bad names before any work
   System s = load_system(o.system, o.solver.threads, !o.quiet);
   if (o.explain) return explain(s, o, solver);
@@ -170,10 +199,15 @@ int run(const SolveOptions& o) {
 
 }  // namespace
 
+void require_outputs(const SolveOptions& o) {
+  require_outputs(o.system.matrix, {o.output, o.json, o.plot});
+  if (!o.plot.empty()) io::require_drawable(o.plot);
+}
+
 int report(const SolveOptions& o, const Answer& answer) {
   const Result& r = answer.result;
-  const bool table_to_stderr = o.json == "-";
-  if (!o.quiet && !table_to_stderr) print_table(o, answer);
+  const bool silent = o.quiet || o.json == "-" || o.output == "-";  // no table in what another program reads
+  if (!silent) print_table(o, answer);
 
   // What was asked for as files. One that fails does not take the others with it.
   std::string trouble;
@@ -181,12 +215,12 @@ int report(const SolveOptions& o, const Answer& answer) {
     if (path.empty()) return;
     try {
       write();
-      if (!o.quiet && !table_to_stderr) print_row(what, path);
+      if (!silent) print_row(what, path);
     } catch (const Error& e) {
       trouble += (trouble.empty() ? "" : "\nkrilu: ") + std::string(e.what());
     }
   };
-  attempt(o.output, "solution", [&] { write_vector(o.output, answer.x); });
+  attempt(o.output, "solution", [&] { write_vector(o.output == "-" ? "/dev/stdout" : o.output, answer.x); });
   attempt(o.json, "report", [&] { io::write_json(o.json, io::to_json(r, answer.facts, o.solver, answer.ranks)); });
   attempt(o.plot, "picture", [&] {
     io::Picture p;
@@ -199,7 +233,7 @@ int report(const SolveOptions& o, const Answer& answer) {
     p.panels = {{residual_curve(r, r.precond)}};
     io::draw(p, o.plot);
   });
-  if (!o.quiet && !table_to_stderr) print_shortcut(r, o.system.matrix);
+  if (!silent) print_shortcut(o, r);
   if (!trouble.empty()) throw Error(trouble);
   return exit_status(r.status);
 }
@@ -223,9 +257,11 @@ Run add_solve(CLI::App& app) {
       .add_option("--partition", o->partition,
                   "Rows of the ranks: blocks (consecutive rows), metis, or auto (blocks, unless they cut too much)")
       ->capture_default_str();
-  command.add_option("-o,--output", o->output, "Write the solution here, a Matrix Market array");
-  command.add_option("--json", o->json, "Write the whole report here as JSON (- for standard output)");
-  command.add_option("--plot", o->plot, "Draw the residual curve here (.png or .svg)");
+  command
+      .add_option("-o,--output", o->output, "Write the solution here, a Matrix Market array (- for standard output)")
+      ->check(a_name());
+  command.add_option("--json", o->json, "Write the whole report here as JSON (- for standard output)")->check(a_name());
+  command.add_option("--plot", o->plot, "Draw the residual curve here (.png or .svg)")->check(a_name());
   command.add_flag("--explain", o->explain, "Say what would be chosen and why, and do not solve");
   command.add_flag("--quiet", o->quiet, "Print nothing but errors");
   return [o] { return run(*o); };

@@ -28,6 +28,8 @@ struct Answer {
   std::vector<RankCost> ranks;  // none where there was one alone
 };
 
+/// Throws krilu::Error where an output could not be written, before any work.
+void require_outputs(const SolveOptions& options);
 /// Prints the table and writes the files that were asked for. Returns the exit status; throws krilu::Error for a file
 /// that cannot be written.
 int report(const SolveOptions& options, const Answer& answer);

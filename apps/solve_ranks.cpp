@@ -2,6 +2,7 @@
 // krilu solve over several ranks: processes that mpirun started, or threads of this process. Rank 0 speaks for all.
 #include <optional>
 
+#include "base/together.hpp"
 #include "commands.hpp"
 #include "krilu/error.hpp"
 #include "krilu/mpi.hpp"
@@ -17,6 +18,7 @@ namespace {
 int run_rank(const SolveOptions& o, const std::shared_ptr<Communicator>& ranks) {
   if (o.explain) throw Error("--explain is for one rank: leave out mpirun and --ranks");
   const bool first = ranks->rank() == 0, show = first && !o.quiet;
+  together(*ranks, [&] { first ? require_outputs(o) : void(); });
   const Options own = options_here(o.solver, *ranks);
   DistributedSolver solver(own, ranks);  // refuses bad names before any work
   RankSystem s = load_rank_system(ranks, o.system, o.partition, own.threads, show);
@@ -33,6 +35,10 @@ int run_rank(const SolveOptions& o, const std::shared_ptr<Communicator>& ranks) 
     if (show) progress.emplace(monitor, "solving", true);
     answer.result = solver.solve(s.b, s.x, &monitor);
   }
+  if (exit_status(answer.result.status) != 0 && o.solver.solver == "auto" && o.solver.precond == "auto")
+    answer.result.notes.push_back(
+        "over several ranks the first choice is all that is tried: name another, such as --solver gmres --precond "
+        "ras:0,1,ilut:20,0.003, or leave out the ranks, and others follow where it does not do");
   answer.ranks = solver.costs();
   if (!o.output.empty()) answer.x = gather_solution(*ranks, s);
   answer.facts = std::move(s.facts);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "io/output_file.hpp"
 #include "sparse/csr.hpp"
 #include "terminal.hpp"
 
@@ -42,6 +43,26 @@ std::string neighbouring_rhs(const std::string& matrix) {
 
 }  // namespace
 
+CLI::Validator a_name() {
+  return CLI::Validator([](const std::string& name) { return std::string(name.empty() ? "the name is empty" : ""); },
+                        "");
+}
+
+void require_outputs(const std::string& matrix, const std::vector<std::string>& outputs) {
+  const auto same = [](const std::string& one, const std::string& other) {
+    std::error_code ignored;  // where one of them is not there yet
+    return one == other || std::filesystem::equivalent(one, other, ignored);
+  };
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const std::string& path = outputs[k];
+    if (path.empty()) continue;
+    if (same(path, matrix)) throw Error(fmt::format("{} is the matrix, which would be lost: name another file", path));
+    for (std::size_t before = 0; before < k; ++before)
+      if (same(path, outputs[before])) throw Error(fmt::format("{} is named for two outputs: give each its own", path));
+    if (path != "-") io::require_writable(path);
+  }
+}
+
 std::string right_hand_side_of(const SystemOptions& o) {
   std::string rhs = o.rhs;
   if (rhs.empty() && !is_generator(o.matrix)) rhs = neighbouring_rhs(o.matrix);
@@ -69,11 +90,14 @@ std::vector<double> make_right_hand_side(const std::string& name, std::int64_t r
 void add_system_options(CLI::App& command, SystemOptions& o) {
   command
       .add_option("MATRIX", o.matrix, "Matrix Market file, plain or gzip, or a generator (gen:convdiff3d:148x148x58)")
+      ->check(a_name())
       ->required();
-  command.add_option("--rhs", o.rhs,
-                     "Right-hand side: ones, random:SEED (uniform in [-1, 1]), uniform01:SEED, or a file "
-                     "[NAME_b.mtx beside the matrix where there is one, else random:1]");
-  command.add_option("--x0", o.x0, "Initial guess, a file [zero]");
+  command
+      .add_option("--rhs", o.rhs,
+                  "Right-hand side: ones, random:SEED (uniform in [-1, 1]), uniform01:SEED, or a file "
+                  "[NAME_b.mtx beside the matrix where there is one, else random:1]")
+      ->check(a_name());
+  command.add_option("--x0", o.x0, "Initial guess, a file [zero]")->check(a_name());
 }
 
 void add_solver_options(CLI::App& command, Options& o) {

@@ -23,6 +23,9 @@ struct System {
   io::SystemFacts facts;
 };
 
+/// Of options that name a file: an empty name, as of a shell's variable that is not set, is refused.
+CLI::Validator a_name();
+
 void add_system_options(CLI::App& command, SystemOptions& options);
 /// All of Options but the preconditioner, which `solve` takes one of and `compare` several.
 void add_solver_options(CLI::App& command, Options& options);
@@ -38,6 +41,11 @@ std::vector<double> part_of_file(const std::string& path, std::int64_t rows, std
 
 /// Reads or generates what the options name. Throws krilu::Error.
 System load_system(const SystemOptions& options, int threads, bool show_steps);
+
+/// Throws krilu::Error where one of the outputs could not be written, is the matrix, or is named twice: before any
+/// work.
+/// "" is none, "-" standard output.
+void require_outputs(const std::string& matrix, const std::vector<std::string>& outputs);
 
 /// Exit status by the command's contract: 0 converged, 3 not.
 int exit_status(Status status);

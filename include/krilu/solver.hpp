@@ -71,14 +71,14 @@ struct Options {
 class Monitor {
  public:
   /// On a GPU, where iterations are short, it is behind by up to 16.
-  int iteration() const { return load(where().iteration); }
+  int iteration() const { return read(&Feed::iteration); }
   /// Of the recurrence, as Result::history has it.
-  double relative_residual() const { return load(where().residual); }
+  double relative_residual() const { return read(&Feed::residual); }
   /// The solve ends after its current iteration, on a GPU within some dozens of them, with status `interrupted` and
   /// what it has. Safe in a signal handler.
   void interrupt() {
     store(own_.interrupt, 1);
-    store(where().interrupt, 1);
+    with_feed([](Feed& feed) { store(feed.interrupt, 1); });
   }
   bool interrupted() const { return load(own_.interrupt) != 0; }
 
@@ -88,7 +88,8 @@ class Monitor {
     int interrupt = 0;
     double residual = 1;
   };
-  /// Called by the solve: from now on `feed` is what the methods above see; null ends that and keeps the last values.
+  /// Called by the solve: from now on `feed` is what the methods above see; null ends that and keeps the last values,
+  /// and waits for those who read it, so that the feed may go.
   void attach(Feed* feed) {
     if (feed) {
       feed->interrupt = load(own_.interrupt);
@@ -97,6 +98,7 @@ class Monitor {
       store(own_.residual, load(last->residual));
     }
     feed_ = feed;
+    if (!feed) wait_for_readers();
     // An interrupt between the two lines above went to the old place.
     if (feed && load(own_.interrupt)) store(feed->interrupt, 1);
   }
@@ -110,11 +112,23 @@ class Monitor {
   static void store(T& to, T value) {
     std::atomic_ref<T>(to).store(value, std::memory_order_relaxed);
   }
-  Feed& where() const {
+  /// f of the feed, which does not go while somebody is counted.
+  template <class F>
+  void with_feed(F&& f) const {
+    ++readers_;
     Feed* feed = feed_.load();
-    return feed ? *feed : own_;
+    f(feed ? *feed : own_);
+    --readers_;
   }
+  template <class T>
+  T read(T Feed::*part) const {
+    T value;
+    with_feed([&](const Feed& feed) { value = load(feed.*part); });
+    return value;
+  }
+  void wait_for_readers() const;
   mutable Feed own_;
+  mutable std::atomic<int> readers_{0};
   std::atomic<Feed*> feed_{nullptr};
 };
 

@@ -148,10 +148,12 @@ class Report:
                         "preconditioner's solves are unstable or the matrix is close to singular; try "
                         'precond="ilut" with scaling="both", or name neither solver nor precond')
             return f"stagnated {after}: rounding allows no smaller residual here; a larger rtol is met"
+        others = ("another precond, or name neither solver nor precond" if "gmres" in self.solver else
+                  'solver="gmres", or another precond')
         if self.status == "breakdown":
-            return f'broke down {after}, twice: try solver="gmres", or another precond'
+            return f"broke down {after}, twice: try {others}"
         if self.status == "diverged":
-            return f'diverged {after}: try another precond or solver="gmres"'
+            return f"diverged {after}: try {others}"
         return f"{self.status} {after}"
 
     def _system_rows(self) -> list[tuple[str, str]]:

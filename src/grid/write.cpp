@@ -6,8 +6,8 @@
 
 #include <cmath>
 #include <filesystem>
-#include <system_error>
 
+#include "io/output_file.hpp"
 #include "krilu/error.hpp"
 
 namespace krilu::grid {
@@ -34,12 +34,7 @@ void write_by_ending(const Grid& grid, const std::string& path) {
 
 void require_writable(const std::string& path) {
   if (format_of(path) == Format::cgns) require_cgns(path);
-  std::error_code ignored;
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (!folder.empty() && !std::filesystem::is_directory(folder, ignored))
-    throw Error(fmt::format("could not write {}: there is no folder {}; make it first", path, folder.string()));
-  if (std::filesystem::is_directory(path, ignored))
-    throw Error(fmt::format("could not write {}: that is a folder; name a file in it", path));
+  io::require_writable(path);
 }
 
 void require_whole(const Grid& grid, const std::string& path) {

@@ -58,8 +58,8 @@ void read_kind(const Source& source, std::string_view line, Header& h) {
     source.fail(at, fmt::format("the format {} is unknown; it must be coordinate or array", quoted(words[2])));
   if (field == "complex" || symmetry == "hermitian")
     source.fail(at,
-                fmt::format("the matrix is {} and krilu solves real systems; write [Re -Im; Im Re] as a real matrix "
-                            "of twice the size instead",
+                fmt::format("what it holds is {} and krilu solves real systems; write [Re -Im; Im Re] as a real matrix "
+                            "of twice the size instead, and [Re; Im] as its right-hand side",
                             field == "complex" ? "complex" : "Hermitian"));
   if (field != "real" && field != "integer" && field != "pattern")
     source.fail(at, fmt::format("the field {} is unknown; it must be real, integer or pattern", quoted(words[3])));

@@ -3,6 +3,7 @@
 #include "io/output_file.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
@@ -17,7 +18,26 @@ namespace krilu::io {
 namespace {
 constexpr std::size_t buffer_bytes = std::size_t(1) << 20;
 constexpr std::size_t longest_number = 32;
+
+[[noreturn]] void refuse(const std::string& path, int error) {
+  const char* remedy = error == ENOSPC || error == EDQUOT ? "free some room or choose another folder"
+                                                          : "choose a file in a folder that can be written to";
+  throw Error(fmt::format("could not write {}: {}; {}", path, std::strerror(error), remedy));
+}
 }  // namespace
+
+void require_writable(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path folder = fs::path(path).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, ignored))
+    throw Error(fmt::format("could not write {}: there is no folder {}; make it first", path, folder.string()));
+  if (path.empty() || fs::is_directory(path, ignored))
+    throw Error(fmt::format("could not write {}: that is a folder; name a file in it", path.empty() ? "''" : path));
+  const bool there = fs::exists(path, ignored), special = there && !fs::is_regular_file(path, ignored);
+  if (there && access(path.c_str(), W_OK) != 0) refuse(path, errno);
+  if (!special && access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) refuse(path, errno);
+}
 
 OutputFile::OutputFile(const std::string& path) : path_(path), target_(path) {
   namespace fs = std::filesystem;
@@ -52,9 +72,7 @@ void OutputFile::fail(int error) {
     file_ = nullptr;
     if (written_ != target_) std::remove(written_.c_str());
   }
-  const char* remedy = error == ENOSPC || error == EDQUOT ? "free some room or choose another folder"
-                                                          : "choose a file in a folder that can be written to";
-  throw Error(fmt::format("could not write {}: {}; {}", path_, std::strerror(error), remedy));
+  refuse(path_, error);
 }
 
 void OutputFile::make_room(std::size_t bytes) {

@@ -11,6 +11,10 @@
 
 namespace krilu::io {
 
+/// Throws krilu::Error where a file of that name could not be written: there is no such folder, or it or the file is not
+/// ours to write to, or the name is a folder's. To be asked before work whose answer goes there; nothing is opened.
+void require_writable(const std::string& path);
+
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path);

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "io/output_file.hpp"
 #include "krilu/error.hpp"
 
 namespace krilu::io {
@@ -70,6 +71,7 @@ std::string group_axes(const std::vector<std::string>& names, bool log_y, bool m
 void require_drawable(const std::string& path) {
   if (!ends_with(path, ".png") && !ends_with(path, ".svg"))
     throw Error(fmt::format("--plot {}: a picture's name ends in .png or .svg", path));
+  require_writable(path);
   if (std::system("command -v gnuplot >/dev/null 2>&1") != 0)
     throw Error("--plot needs gnuplot, which is not installed: apt-get install gnuplot-nox (tools/setup does)");
 }

@@ -3,12 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "krilu/error.hpp"
+#include "io/output_file.hpp"
 #include "krilu/version.hpp"
 
 namespace krilu::io {
@@ -90,10 +88,13 @@ nlohmann::ordered_json to_json(const Result& r, const SystemFacts& system, const
 
 void write_json(const std::string& path, const nlohmann::ordered_json& json) {
   const std::string text = json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  std::FILE* f = path == "-" ? stdout : std::fopen(path.c_str(), "wb");
-  bool good = f && std::fwrite(text.data(), 1, text.size(), f) == text.size();
-  if (f) good = (f == stdout ? std::fflush(f) : std::fclose(f)) == 0 && good;
-  if (!good) throw Error(fmt::format("could not write {}: {}", path, std::strerror(errno)));
+  if (path == "-") {  // main looks at what becomes of it
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return;
+  }
+  OutputFile out(path);
+  out.add(text);
+  out.commit();
 }
 
 std::string thousands(std::int64_t n) {

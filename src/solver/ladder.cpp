@@ -223,7 +223,7 @@ class Ladder::Climb {
       if (next == steps.size()) break;
       if ((steps[next].gentle && gained_nothing_) || try_step(steps[next], next)) ++next;
     }
-    if (!started_) least_squares("no rung's factorisation could be formed");
+    if (!started_) least_squares(reason_.empty() ? "no rung's factorisation could be formed" : reason_);
     // The next solve begins at the first rung again, with these values.
     if (!l_.rung_ && ground_.renew) ground_.renew(matrix());
     return finish();
@@ -256,6 +256,7 @@ class Ladder::Climb {
       return least_squares(e.what());
     } catch (const ZeroPivot& e) {
       leave(o, timer.seconds(), e.what());
+      if (o.precond == "lu") reason_ = e.what();  // the matrix is singular
       if (!step.rearranged || l_.form_ == Form::paired_natural) return true;
       // Once more at once, paired; where that has no pivots either, other rungs come first.
       l_.form_ = l_.form_ == Form::balanced ? Form::paired : Form::paired_natural;
@@ -311,8 +312,8 @@ class Ladder::Climb {
   }
 
   /// The last that can be done for a singular system: no pivot is asked for, and what is solvable of it is solved.
-  bool least_squares(const std::string& why) {
-    reason_ = why;
+  bool least_squares(std::string why) {
+    reason_ = std::move(why);
     Options o = l_.asked_;
     o.solver = "gmres";
     o.precond = "none";

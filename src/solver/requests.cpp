@@ -35,14 +35,18 @@ void require_device(const std::string& device) {
 bool wants_host(const Options& o) { return o.triangular == "serial" || o.scaling != "none" || o.precond == "lu"; }
 
 void require_numbers(const Options& o) {
-  if (!(o.rtol >= 0) || !(o.atol >= 0)) throw Error("rtol and atol are numbers from 0");
+  for (const double tolerance : {o.rtol, o.atol})
+    if (!(tolerance >= 0) || std::isinf(tolerance)) throw Error("rtol and atol are numbers from 0");
   constexpr int most_vectors = 30000;
   if (o.restart < 1) throw Error(fmt::format("restart is {}: a basis holds at least 1 vector", o.restart));
   if (std::max(o.restart, o.inner_iterations) > most_vectors)
     throw Error(fmt::format("restart and inner-iters are at most {}: a basis of more vectors is not worth its memory",
                             most_vectors));
   if (o.max_iterations < 0) throw Error("max-iters is a whole number from 0");
+  constexpr int most_threads = 4096;
   if (o.threads < 0) throw Error("threads is a whole number from 1, or 0 for all");
+  if (o.threads > most_threads)
+    throw Error(fmt::format("threads is {}, more than any machine has cores: at most {}", o.threads, most_threads));
 }
 
 void require_norm(const Options& o) {

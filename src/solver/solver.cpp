@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <thread>
 
 #include "base/names.hpp"
 #include "base/together.hpp"
@@ -17,6 +19,10 @@
 #include "solver/solver_body.hpp"
 
 namespace krilu {
+
+void Monitor::wait_for_readers() const {
+  while (readers_.load() > 0) std::this_thread::yield();
+}
 
 namespace {
 
@@ -75,7 +81,7 @@ void require_options(const Options& o) {
     throw Error("triangular serial is for the host: a GPU has level-set, sync-free and tiled");
   if (o.ordering != "auto") schedule::require_ordering_name(o.ordering);
   solver::require_numbers(o);
-  if (!(o.shift >= 0)) throw Error("shift is a number from 0");
+  if (!(o.shift >= 0) || std::isinf(o.shift)) throw Error("shift is a number from 0");
   if (o.precision != "auto") precision_by_name(o.precision);
   if (o.basis != "auto") format_by_name(o.basis);
   if (o.inner_iterations < 0 || o.outer_iterations < 0)

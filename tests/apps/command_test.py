@@ -197,6 +197,11 @@ class Solve(Case):
         self.assertTrue(r["matrix"]["symmetric"])
         self.assertEqual((r["solver"], r["precond"]), ("cg", "dic"))
 
+    def test_the_solution_alone_on_standard_output(self):
+        self.good("solve", "gen:poisson2d:9x9", "-o", "x.mtx")
+        with open(self.path("x.mtx")) as f:
+            self.assertEqual(self.good("solve", "gen:poisson2d:9x9", "-o", "-"), f.read())
+
     def test_the_solution_solves_the_system(self):
         for entries, solver in ((poisson(50), "cg"), (unsymmetric(50), "bicgstab"), (unsymmetric(50), "gmres")):
             matrix = self.write("a.mtx", matrix_text(50, entries))
@@ -372,10 +377,44 @@ class BadInput(Case):
         g = "gen:poisson2d:5x5"
         self.refused("solve", g, "--rtol", "-1", words=["rtol"])
         self.refused("solve", g, "--rtol", "small", words=["--rtol"])
+        self.refused("solve", g, "--rtol", "inf", words=["rtol"])
+        self.refused("solve", g, "--threads", "20000", words=["threads is 20000"])
         self.refused("solve", g, "--threads", "two", words=["--threads"])
         self.refused("solve", g, "--max-iters", "-3", words=["max-iters"])
         self.refused("solve", g, "--rhs", "random:x", words=["--rhs random:x", "seed"])
         self.refused("solve", g, "--solver", "gmres", "--norm", "openfoam", words=["gmres", "2-norm"])
+
+    def test_outputs_before_any_work(self):
+        huge = ["solve", "gen:poisson3d:1200x1200x1000"]  # fewer rows than 2^31, and more than there is memory for
+        self.refused(*huge, "-o", "nowhere/x.mtx", words=["nowhere/x.mtx", "no folder nowhere"])
+        self.refused(*huge, "--json", self.folder, words=[self.folder, "is a folder"])
+        self.refused(*huge, "--plot", "nowhere/a.png", words=["nowhere/a.png", "no folder nowhere"])
+        self.refused(*huge, "-o", "a", "--json", "a", words=["two outputs"])
+        self.refused("compare", huge[1], "--precond", "none", "--json", "nowhere/r.json", words=["no folder nowhere"])
+        self.refused("info", huge[1], "--json", "nowhere/r.json", words=["no folder nowhere"])
+        text = matrix_text(4, poisson(4))
+        matrix = self.write("a.mtx", text)
+        for path in (matrix, os.path.join(self.folder, ".", "a.mtx")):
+            self.refused("solve", matrix, "-o", path, words=["is the matrix"])
+        with open(matrix) as f:
+            self.assertEqual(f.read(), text)
+        self.assertEqual(os.listdir(self.folder), ["a.mtx"])
+        # To go on from the last answer and replace it is as it should be.
+        self.good("solve", matrix, "-o", "x.mtx")
+        self.good("solve", matrix, "--x0", "x.mtx", "-o", "x.mtx")
+
+    @unittest.skipIf(os.geteuid() == 0, "the system lets root write anywhere")
+    def test_a_folder_of_others(self):
+        os.chmod(self.folder, 0o500)
+        self.addCleanup(os.chmod, self.folder, 0o700)
+        self.refused("solve", "gen:poisson2d:5x5", "-o", self.path("x.mtx"), words=["x.mtx", "Permission denied"])
+
+    def test_empty_names(self):
+        g = "gen:poisson2d:5x5"
+        self.refused("solve", "", words=["MATRIX", "name is empty"])
+        for option in ("--rhs", "--x0", "-o", "--json", "--plot"):
+            self.refused("solve", g, option, "", words=["name is empty"])
+        self.refused("solve", g, "--partition", "metis", words=["--partition", "--ranks"])
 
     def test_too_little(self):
         self.refused(words=["subcommand"])

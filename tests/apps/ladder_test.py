@@ -107,10 +107,27 @@ class Ladder(unittest.TestCase):
         words = " ".join(out.split())
         command = shlex.split(words[words.rindex("krilu solve"):])
         self.assertEqual(command[:3], ["krilu", "solve", matrix])
-        straight = self.report(*command[2:])
+        for name, value in (("--rhs", "ones"), ("--threads", "1"), ("-o", "x.mtx"), ("--json", "r.json")):
+            self.assertEqual(command[command.index(name) + 1], value)
+        for name in ("--rtol", "--max-iters", "--x0", "--plot"):
+            self.assertNotIn(name, command)
+        os.remove(self.path("r.json"))
+        subprocess.run([COMMAND] + command[1:], stdout=subprocess.DEVNULL, timeout=60, cwd=self.folder, check=True)
+        with open(self.path("r.json")) as f:
+            straight = json.load(f)
         self.assertEqual(straight["status"], "converged")
         self.assertEqual(straight["rungs"], [])
         self.assertEqual((straight["solver"], straight["precond"]), (r["solver"], r["precond"]))
+
+    def test_the_last_line_is_what_a_shell_takes(self):
+        rows, entries = swirl(30)
+        matrix = self.write("a b's.mtx", matrix_text(rows, entries))
+        words = " ".join(self.solve(matrix, "--rtol", "1e-9", "--max-iters", "9999").split())
+        command = shlex.split(words[words.rindex("krilu solve"):])
+        self.assertEqual(command[:3], ["krilu", "solve", matrix])
+        self.assertEqual(command[command.index("--rtol") + 1], "1e-09")
+        self.assertEqual(command[command.index("--max-iters") + 1], "9999")
+        subprocess.run([COMMAND] + command[1:], stdout=subprocess.DEVNULL, timeout=60, cwd=self.folder, check=True)
 
     def test_easy_systems_say_nothing_of_ladders(self):
         out = self.solve("gen:convdiff2d:20x20")
