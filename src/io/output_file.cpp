@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "krilu/error.hpp"
 
@@ -24,36 +25,48 @@ constexpr std::size_t longest_number = 32;
                                                           : "choose a file in a folder that can be written to";
   throw Error(fmt::format("could not write {}: {}; {}", path, std::strerror(error), remedy));
 }
+/// Where what is written for a path goes.
+struct Destination {
+  std::string target;  // where links lead
+  bool direct;         // not beside it and renamed: a device, a pipe, a stream
+};
+Destination destination_of(const std::string& path) {
+  namespace fs = std::filesystem;
+  Destination to{path, false};
+  std::error_code ignored;
+  // Through a link, so that the file it leads to is replaced and the link stays.
+  if (fs::is_symlink(path, ignored)) {
+    const fs::path real = fs::canonical(path, ignored);
+    if (!ignored) to.target = real.string();
+  }
+  const fs::file_status status = fs::status(to.target, ignored);
+  if (fs::is_directory(status)) refuse(path, EISDIR);
+  // /dev/stdout may lead to a regular file, which is still not ours to replace.
+  const std::string folder = fs::path(path).parent_path().string();
+  const bool stream = folder == "/dev" || folder == "/dev/fd" || folder.starts_with("/proc/");
+  to.direct = stream || (fs::exists(status) && !fs::is_regular_file(status));
+  return to;
+}
 }  // namespace
 
 void require_writable(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code ignored;
+  if (path.empty() || fs::is_directory(path, ignored))
+    throw Error(fmt::format("could not write {}: that is a folder; name a file in it", path.empty() ? "''" : path));
   const fs::path folder = fs::path(path).parent_path();
   if (!folder.empty() && !fs::is_directory(folder, ignored))
     throw Error(fmt::format("could not write {}: there is no folder {}; make it first", path, folder.string()));
-  if (path.empty() || fs::is_directory(path, ignored))
-    throw Error(fmt::format("could not write {}: that is a folder; name a file in it", path.empty() ? "''" : path));
-  const bool there = fs::exists(path, ignored), special = there && !fs::is_regular_file(path, ignored);
-  if (there && access(path.c_str(), W_OK) != 0) refuse(path, errno);
-  if (!special && access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) refuse(path, errno);
+  const Destination to = destination_of(path);
+  if (fs::exists(to.target, ignored) && access(to.target.c_str(), W_OK) != 0) refuse(path, errno);
+  const std::string beside = fs::path(to.target).parent_path().string();
+  if (!to.direct && access(beside.empty() ? "." : beside.c_str(), W_OK) != 0) refuse(path, errno);
 }
 
-OutputFile::OutputFile(const std::string& path) : path_(path), target_(path) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  // Through a link, so that the file it leads to is replaced and the link stays.
-  if (fs::is_symlink(path, ignored)) {
-    const fs::path real = fs::canonical(path, ignored);
-    if (!ignored) target_ = real.string();
-  }
-  const fs::file_status status = fs::status(target_, ignored);
-  if (fs::is_directory(status)) fail(EISDIR);
-  // /dev/stdout may lead to a regular file, which is still not ours to replace.
-  const std::string folder = fs::path(path).parent_path().string();
-  const bool stream = folder == "/dev" || folder == "/dev/fd" || folder.starts_with("/proc/");
-  const bool special = stream || (fs::exists(status) && !fs::is_regular_file(status));
-  written_ = special ? target_ : target_ + ".part";
+OutputFile::OutputFile(const std::string& path) : path_(path) {
+  Destination to = destination_of(path);
+  target_ = std::move(to.target);
+  written_ = to.direct ? target_ : target_ + ".part";
   file_ = std::fopen(written_.c_str(), "wb");
   if (!file_) fail(errno);
   std::setvbuf(file_, nullptr, _IONBF, 0);  // buffer_ does that
