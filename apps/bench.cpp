@@ -14,6 +14,7 @@
 #include "io/output_file.hpp"
 #include "io/report.hpp"
 #include "krilu/error.hpp"
+#include "system.hpp"
 #include "terminal.hpp"
 
 namespace krilu::app {
@@ -76,8 +77,7 @@ int run(const BenchOptions& o) {
       *std::find_if(papers().begin(), papers().end(), [&](const Paper& p) { return o.paper == p.name; });
   // What can be refused is refused before any work.
   if (o.repeat < 1) throw Error("repeat is a whole number from 1");
-  for (const std::string& path : {o.json, o.markdown})
-    if (!path.empty() && path != "-") io::require_writable(path);
+  require_outputs({}, {o.json, o.markdown});
   if (!o.plot.empty())
     for (const char* ending : paper.pictures) io::require_drawable(o.plot + ending);
   {

@@ -50,7 +50,7 @@ std::vector<std::string> names_of(const std::vector<std::string>& given) {
 int run(const CompareOptions& given) {
   CompareOptions o = given;
   o.preconds = names_of(given.preconds);
-  require_outputs(o.system.matrix, {o.json, o.plot});
+  require_outputs({o.system.matrix, right_hand_side_of(o.system)}, {o.json, o.plot});
   if (!o.plot.empty()) io::require_drawable(o.plot);
   std::vector<Options> asked;
   for (const std::string& name : o.preconds) {
@@ -144,8 +144,8 @@ Run add_compare(CLI::App& app) {
                   "a name has a letter after a comma: dilu;ras:64,1,dilu")
       ->allow_extra_args(false)
       ->required();
-  command.add_option("--json", o->json, "Write all reports here as JSON (- for standard output)");
-  command.add_option("--plot", o->plot, "Draw the residual curves here (.png or .svg)");
+  command.add_option("--json", o->json, "Write all reports here as JSON (- for standard output)")->check(a_name());
+  command.add_option("--plot", o->plot, "Draw the residual curves here (.png or .svg)")->check(a_name());
   return [o] { return run(*o); };
 }
 

@@ -16,7 +16,6 @@
 #include "commands.hpp"
 #include "grid/draw.hpp"
 #include "grid/write.hpp"
-#include "io/output_file.hpp"
 #include "io/plot.hpp"
 #include "io/report.hpp"
 #include "krilu/error.hpp"
@@ -280,7 +279,9 @@ int run(const GridCommand& o, const std::shared_ptr<Communicator>& ranks) {
 GridCommand checked(GridCommand o) {
   read_size(o.size, o.grid);
   for (const std::string& path : o.outputs) grid::require_writable(path);
-  if (!o.json.empty() && o.json != "-") io::require_writable(o.json);
+  std::vector<std::string> outputs = o.outputs;
+  outputs.insert(outputs.end(), {o.json, o.plot});
+  require_outputs({o.grid.shape}, outputs);
   if (!o.plot.empty()) io::require_drawable(o.plot);
   return o;
 }

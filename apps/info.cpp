@@ -59,7 +59,7 @@ std::string condition_sentence(const Condition& c) {
 }
 
 int run(const InfoOptions& o) {
-  require_outputs(o.matrix, {o.json, o.plot});
+  require_outputs({o.matrix}, {o.json, o.plot});
   if (!o.plot.empty()) io::require_drawable(o.plot);
   if (names_mesh(o.matrix)) {
     if (o.condition || !o.plot.empty()) throw Error(o.matrix + ": --condition and --plot are for matrices, not meshes");
@@ -203,9 +203,9 @@ Run add_info(CLI::App& app) {
       .add_option("MATRIX", o->matrix,
                   "Matrix Market file, plain or gzip, or a generator; or a mesh: an OpenFOAM case, or mesh:...")
       ->required();
-  command.add_option("--json", o->json, "Write all of it here as JSON (- for standard output)");
+  command.add_option("--json", o->json, "Write all of it here as JSON (- for standard output)")->check(a_name());
   command.add_flag("--condition", o->condition, "Estimate the condition number, which factors the matrix");
-  command.add_option("--plot", o->plot, "Draw the rows of each level here (.png or .svg)");
+  command.add_option("--plot", o->plot, "Draw the rows of each level here (.png or .svg)")->check(a_name());
   command.add_option("--threads", o->threads, "Threads [all]");
   return [o] { return run(*o); };
 }

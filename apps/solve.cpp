@@ -49,7 +49,9 @@ std::string quoted(const std::string& word) {
 void print_shortcut(const SolveOptions& o, const Result& r) {
   if (r.rungs.size() < 2 || r.status != Status::converged) return;
   const Options usual;
-  std::string text = fmt::format("krilu solve {} {}", quoted(o.system.matrix), r.rungs.back().arguments);
+  const std::string& matrix = o.system.matrix;
+  std::string text = fmt::format("krilu solve {} {}", quoted(matrix.starts_with('-') ? "./" + matrix : matrix),
+                                 r.rungs.back().arguments);
   const auto add = [&](const char* name, const auto& value, const auto& unless) {
     if (value != unless) text += fmt::format(" {} {}", name, quoted(fmt::format("{}", value)));
   };
@@ -70,11 +72,12 @@ void print_shortcut(const SolveOptions& o, const Result& r) {
 /// A residual that rounding leaves is smaller, but where x is some 1e12 times as large as b.
 constexpr double beyond_rounding = 1e-4;
 
-std::string status_sentence(const Result& r, const Options& asked) {
+/// ladder: whether there would be one if no method were named.
+std::string status_sentence(const Result& r, const Options& asked, bool ladder) {
   const std::string after = fmt::format("after {} iteration{}", r.iterations, r.iterations == 1 ? "" : "s");
-  const std::string others = r.solver.find("gmres") == std::string::npos
-                                 ? "--solver gmres, or another --precond"
-                                 : "another --precond, or name neither --solver nor --precond";
+  const std::string neither = ladder ? ", or name neither --solver nor --precond" : "";
+  const std::string others = r.solver.find("gmres") == std::string::npos ? "--solver gmres, or another --precond"
+                                                                         : "another --precond" + neither;
   switch (r.status) {
     case Status::converged: return green("converged") + " " + after;
     case Status::max_iterations:
@@ -85,9 +88,8 @@ std::string status_sentence(const Result& r, const Options& asked) {
         return red("stagnated") +
                fmt::format(
                    " {}: the true residual does not follow the recurrence's, since the preconditioner's solves "
-                   "are unstable or the matrix is close to singular; try --precond ilut --scaling both, or "
-                   "name neither --solver nor --precond",
-                   after);
+                   "are unstable or the matrix is close to singular; try --precond ilut --scaling both{}",
+                   after, neither);
       return red("stagnated") +
              fmt::format(" {}: rounding allows no smaller residual here; a larger --rtol is met", after);
     case Status::breakdown: return red("broke down") + fmt::format(" {}, twice: try {}", after, others);
@@ -147,7 +149,8 @@ void print_table(const SolveOptions& o, const Answer& answer) {
     fmt::print("\n  residual against iterations\n");
     fmt::print("{}", io::text_chart(residual_curve(r, ""), 66, 11, true));
   }
-  fmt::print("\n  {}\n\n", wrapped(status_sentence(r, o.solver), 2));
+  fmt::print("\n  {}\n\n",
+             wrapped(status_sentence(r, o.solver, answer.ranks.empty() && o.solver.norm == Norm::true2), 2));
   if (o.solver.norm == Norm::openfoam)
     print_row("OpenFOAM",
               fmt::format("{:.3e} at first, {:.3e} at last (reduced by {:.1e}, asked {:.1e})", r.initial_residual,
@@ -200,7 +203,7 @@ int run(const SolveOptions& o) {
 }  // namespace
 
 void require_outputs(const SolveOptions& o) {
-  require_outputs(o.system.matrix, {o.output, o.json, o.plot});
+  require_outputs({o.system.matrix, right_hand_side_of(o.system)}, {o.output, o.json, o.plot});
   if (!o.plot.empty()) io::require_drawable(o.plot);
 }
 
@@ -220,7 +223,7 @@ int report(const SolveOptions& o, const Answer& answer) {
       trouble += (trouble.empty() ? "" : "\nkrilu: ") + std::string(e.what());
     }
   };
-  attempt(o.output, "solution", [&] { write_vector(o.output == "-" ? "/dev/stdout" : o.output, answer.x); });
+  attempt(o.output, "solution", [&] { write_vector(o.output, answer.x); });
   attempt(o.json, "report", [&] { io::write_json(o.json, io::to_json(r, answer.facts, o.solver, answer.ranks)); });
   attempt(o.plot, "picture", [&] {
     io::Picture p;

@@ -35,7 +35,10 @@ int run_rank(const SolveOptions& o, const std::shared_ptr<Communicator>& ranks) 
     if (show) progress.emplace(monitor, "solving", true);
     answer.result = solver.solve(s.b, s.x, &monitor);
   }
-  if (exit_status(answer.result.status) != 0 && o.solver.solver == "auto" && o.solver.precond == "auto")
+  const bool ladder = o.solver.solver == "auto" && o.solver.precond == "auto" && o.solver.norm == Norm::true2 &&
+                      (o.solver.precision == "auto" || o.solver.precision == "fp64");
+  const Status status = answer.result.status;
+  if (ranks->size() > 1 && ladder && status != Status::converged && status != Status::interrupted)
     answer.result.notes.push_back(
         "over several ranks the first choice is all that is tried: name another, such as --solver gmres --precond "
         "ras:0,1,ilut:20,0.003, or leave out the ranks, and others follow where it does not do");

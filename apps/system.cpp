@@ -48,18 +48,18 @@ CLI::Validator a_name() {
                         "");
 }
 
-void require_outputs(const std::string& matrix, const std::vector<std::string>& outputs) {
-  const auto same = [](const std::string& one, const std::string& other) {
-    std::error_code ignored;  // where one of them is not there yet
-    return one == other || std::filesystem::equivalent(one, other, ignored);
-  };
+void require_outputs(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
+  std::error_code ignored;
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     const std::string& path = outputs[k];
     if (path.empty()) continue;
-    if (same(path, matrix)) throw Error(fmt::format("{} is the matrix, which would be lost: name another file", path));
+    io::require_writable(path);
+    for (const std::string& input : inputs)
+      if (std::filesystem::exists(input, ignored) && io::same_destination(path, input))
+        throw Error(fmt::format("{} is what is read ({}), which would be lost: name another file", path, input));
     for (std::size_t before = 0; before < k; ++before)
-      if (same(path, outputs[before])) throw Error(fmt::format("{} is named for two outputs: give each its own", path));
-    if (path != "-") io::require_writable(path);
+      if (!outputs[before].empty() && io::same_destination(path, outputs[before]))
+        throw Error(fmt::format("{} is named for two outputs: give each its own", path));
   }
 }
 

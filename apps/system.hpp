@@ -42,10 +42,9 @@ std::vector<double> part_of_file(const std::string& path, std::int64_t rows, std
 /// Reads or generates what the options name. Throws krilu::Error.
 System load_system(const SystemOptions& options, int threads, bool show_steps);
 
-/// Before any work: throws krilu::Error where one of the outputs could not be written, is the matrix, or is named
-/// twice.
-/// "" is none, "-" standard output.
-void require_outputs(const std::string& matrix, const std::vector<std::string>& outputs);
+/// Before any work: throws krilu::Error where one of the outputs could not be written, is one of the inputs, or is
+/// named twice. "" is none, "-" standard output.
+void require_outputs(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs);
 
 /// Exit status by the command's contract: 0 converged, 3 not.
 int exit_status(Status status);

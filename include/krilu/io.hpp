@@ -39,7 +39,7 @@ ReadMatrix parse_matrix_market(std::string_view text, const std::string& label, 
 std::vector<double> read_vector(const std::string& path, int threads = 0);
 
 /// Writes x as a Matrix Market array, n by 1, with 17 significant digits. Written beside the target and renamed, so
-/// that a full disk leaves no half file. Throws krilu::Error where it cannot be written whole.
+/// that a full disk leaves no half file; "-" is standard output. Throws krilu::Error where it cannot be written whole.
 void write_vector(const std::string& path, const std::vector<double>& x);
 
 /// Writes a matrix as coordinate real general, 17 digits, in the same manner.

@@ -99,7 +99,7 @@ class Monitor {
     }
     feed_ = feed;
     if (!feed) wait_for_readers();
-    // An interrupt between the two lines above went to the old place.
+    // An interrupt after the first and before the second store to a feed above went to the old place.
     if (feed && load(own_.interrupt)) store(feed->interrupt, 1);
   }
 

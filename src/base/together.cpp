@@ -27,7 +27,7 @@ Failure failure_of(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
   } catch (const ZeroPivot& e) {
-    return {Kind::zero_pivot, std::string(e.what()) + "; rows are counted within the rank"};
+    return {Kind::zero_pivot, std::string(e.what()) + (e.row() >= 0 ? "; rows are counted within the rank" : "")};
   } catch (const StructurallySingular& e) {
     return {Kind::structurally_singular, e.what()};
   } catch (const std::bad_alloc&) {

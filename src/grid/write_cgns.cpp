@@ -3,6 +3,7 @@
 // of the plane, one structured zone, its boundary conditions, and the zone joined to itself along the seam of an O grid
 // or the cut of a C grid. HDF5 inside where the library has that.
 #include "grid/write.hpp"
+#include "io/output_file.hpp"
 #include "krilu/error.hpp"
 #include "krilu/grid.hpp"
 
@@ -15,7 +16,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <mutex>
 #include <system_error>
 #include <vector>
@@ -32,16 +32,10 @@ namespace {
 /// A file that the CGNS library writes beside the target, and that gets the target's name when it is whole.
 class CgnsFile {
  public:
-  CgnsFile(const std::string& path, std::size_t bytes) : path_(path), target_(path) {
-    namespace fs = std::filesystem;
-    std::error_code ignored;
-    // Through a link, so that the file it leads to is replaced and the link stays.
-    if (fs::is_symlink(path, ignored)) {
-      const fs::path real = fs::canonical(path, ignored);
-      if (!ignored) target_ = real.string();
-    }
-    const fs::file_status status = fs::status(target_, ignored);
-    if (fs::exists(status) && !fs::is_regular_file(status))
+  CgnsFile(const std::string& path, std::size_t bytes) : path_(path) {
+    const io::Destination to = io::destination_of(path);
+    target_ = to.target;
+    if (to.direct)
       throw Error(
           fmt::format("could not write {}: CGNS is written to plain files only, not to folders, devices or "
                       "pipes",

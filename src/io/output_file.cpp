@@ -9,12 +9,15 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "krilu/error.hpp"
 
 namespace krilu::io {
+
+namespace fs = std::filesystem;
 
 namespace {
 constexpr std::size_t buffer_bytes = std::size_t(1) << 20;
@@ -25,41 +28,63 @@ constexpr std::size_t longest_number = 32;
                                                           : "choose a file in a folder that can be written to";
   throw Error(fmt::format("could not write {}: {}; {}", path, std::strerror(error), remedy));
 }
-/// Where what is written for a path goes.
-struct Destination {
-  std::string target;  // where links lead
-  bool direct;         // not beside it and renamed: a device, a pipe, a stream
-};
-Destination destination_of(const std::string& path) {
-  namespace fs = std::filesystem;
-  Destination to{path, false};
-  std::error_code ignored;
-  // Through a link, so that the file it leads to is replaced and the link stays.
-  if (fs::is_symlink(path, ignored)) {
-    const fs::path real = fs::canonical(path, ignored);
-    if (!ignored) to.target = real.string();
+
+/// The open stream that a path names, or -1.
+int stream_of(const std::string& path) {
+  if (path == "-" || path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  int number = -1;
+  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    if (!path.starts_with(folder)) continue;
+    const char *begin = path.data() + folder.size(), *end = path.data() + path.size();
+    const auto [stop, status] = std::from_chars(begin, end, number);
+    return status == std::errc() && stop == end ? number : -1;
   }
-  const fs::file_status status = fs::status(to.target, ignored);
-  if (fs::is_directory(status)) refuse(path, EISDIR);
-  // /dev/stdout may lead to a regular file, which is still not ours to replace.
-  const std::string folder = fs::path(path).parent_path().string();
-  const bool stream = folder == "/dev" || folder == "/dev/fd" || folder.starts_with("/proc/");
-  to.direct = stream || (fs::exists(status) && !fs::is_regular_file(status));
-  return to;
+  return -1;
 }
 }  // namespace
 
-void require_writable(const std::string& path) {
-  namespace fs = std::filesystem;
+Destination destination_of(const std::string& path) {
+  constexpr int most_links = 40;  // as many as the system follows
   std::error_code ignored;
-  if (path.empty() || fs::is_directory(path, ignored))
+  // Through links, so that the file that they lead to is replaced and they stay; not through a stream's own.
+  fs::path at = path;
+  for (int k = 0; k < most_links && stream_of(at.string()) < 0 && fs::is_symlink(at, ignored); ++k) {
+    const fs::path next = fs::read_symlink(at, ignored);
+    if (ignored) break;
+    at = at.parent_path() / next;
+  }
+  Destination to{at.string(), false, stream_of(at.string())};
+  const fs::file_status status = fs::status(at, ignored);
+  to.direct = to.stream >= 0 || (fs::exists(status) && !fs::is_regular_file(status));
+  return to;
+}
+
+bool same_destination(const std::string& one, const std::string& other) {
+  const Destination a = destination_of(one), b = destination_of(other);
+  if (a.stream >= 0 || b.stream >= 0) return a.stream == b.stream;
+  std::error_code ignored;  // where one of them is not there yet
+  return fs::equivalent(a.target, b.target, ignored) ||
+         fs::weakly_canonical(fs::absolute(a.target, ignored), ignored) ==
+             fs::weakly_canonical(fs::absolute(b.target, ignored), ignored);
+}
+
+void require_writable(const std::string& path) {
+  std::error_code error, ignored;
+  if (path.empty() || (stream_of(path) < 0 && fs::is_directory(path, ignored)))
     throw Error(fmt::format("could not write {}: that is a folder; name a file in it", path.empty() ? "''" : path));
-  const fs::path folder = fs::path(path).parent_path();
-  if (!folder.empty() && !fs::is_directory(folder, ignored))
-    throw Error(fmt::format("could not write {}: there is no folder {}; make it first", path, folder.string()));
   const Destination to = destination_of(path);
+  if (to.stream >= 0) return;
+  const fs::path beside = fs::path(to.target).parent_path();
+  if (!beside.empty() && !fs::is_directory(beside, error)) {
+    if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
+      refuse(path, error.value());
+    const bool file = fs::exists(beside, ignored);
+    throw Error(fmt::format("could not write {}: {} {}{}", path,
+                            file ? "no folder, but a file, is" : "there is no folder", beside.string(),
+                            file ? "" : "; make it first"));
+  }
   if (fs::exists(to.target, ignored) && access(to.target.c_str(), W_OK) != 0) refuse(path, errno);
-  const std::string beside = fs::path(to.target).parent_path().string();
   if (!to.direct && access(beside.empty() ? "." : beside.c_str(), W_OK) != 0) refuse(path, errno);
 }
 
@@ -67,7 +92,13 @@ OutputFile::OutputFile(const std::string& path) : path_(path) {
   Destination to = destination_of(path);
   target_ = std::move(to.target);
   written_ = to.direct ? target_ : target_ + ".part";
-  file_ = std::fopen(written_.c_str(), "wb");
+  if (to.stream >= 0) {
+    if (to.stream == STDOUT_FILENO) std::fflush(stdout);  // what was printed comes first
+    const int own = ::dup(to.stream);
+    if (own >= 0) file_ = ::fdopen(own, "wb");
+  } else {
+    file_ = std::fopen(written_.c_str(), "wb");
+  }
   if (!file_) fail(errno);
   std::setvbuf(file_, nullptr, _IONBF, 0);  // buffer_ does that
   buffer_.reserve(buffer_bytes);

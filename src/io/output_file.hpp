@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // OutputFile: a text file that appears whole or not at all. It is written as TARGET.part in the target's folder and
 // renamed at the end; anything that fails before removes it and is a krilu::Error with the system's reason. Devices
-// and pipes, such as /dev/stdout, are written directly.
+// and pipes are written directly; standard output ("-" or /dev/stdout) and other open streams go on where they are.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,18 @@
 
 namespace krilu::io {
 
-/// Throws krilu::Error where a file of that name could not be written: there is no such folder, or it or the file is not
-/// ours to write to, or the name is a folder's. To be asked before work whose answer goes there; nothing is opened.
+/// Where what is written for a path goes.
+struct Destination {
+  std::string target;   // where links lead, whether there is a file or not
+  bool direct = false;  // not beside it and renamed: a device, a pipe, a stream
+  int stream = -1;      // the open one that it is: "-", /dev/stdout, /dev/stderr, /dev/fd/N
+};
+Destination destination_of(const std::string& path);
+/// Whether what is written for one path would replace, or be mixed with, what is written for the other.
+bool same_destination(const std::string& one, const std::string& other);
+
+/// Throws krilu::Error where a file of that name could not be written: there is no such folder, the name is a folder's,
+/// or folder or file are not ours to write to. To be asked before work whose answer goes there; nothing is opened.
 void require_writable(const std::string& path);
 
 class OutputFile {

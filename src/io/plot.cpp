@@ -91,7 +91,7 @@ void draw(const Picture& p, const std::string& path) {
                          height)
            : fmt::format("set terminal pngcairo size {},{} font 'DejaVu Sans,22' linewidth 2 background '#ffffff'\n",
                          2 * width, 2 * height);
-  s += fmt::format("set output {}\n", quoted(path));
+  s += fmt::format("set output {}\n", quoted(path.starts_with('|') ? "./" + path : path));  // no command for a pipe
   s += "set border 3 lc rgb '#606060'\nset tics nomirror textcolor rgb '#303030'\n";
   s += "set grid lc rgb '#e4e4e4' lt 1\nset key top right spacing 1.2 samplen 2\nset encoding utf8\n";
   const char* colours[] = {"#1965b0", "#dc050c", "#4eb265", "#f1932d", "#882e72", "#777777", "#7bafde", "#b17ba6"};

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "io/output_file.hpp"
@@ -88,10 +87,6 @@ nlohmann::ordered_json to_json(const Result& r, const SystemFacts& system, const
 
 void write_json(const std::string& path, const nlohmann::ordered_json& json) {
   const std::string text = json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  if (path == "-") {  // main looks at what becomes of it
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    return;
-  }
   OutputFile out(path);
   out.add(text);
   out.commit();

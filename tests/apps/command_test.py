@@ -394,21 +394,46 @@ class BadInput(Case):
         text = matrix_text(4, poisson(4))
         matrix = self.write("a.mtx", text)
         for path in (matrix, os.path.join(self.folder, ".", "a.mtx")):
-            self.refused("solve", matrix, "-o", path, words=["is the matrix"])
+            self.refused("solve", matrix, "-o", path, words=["is what is read"])
+        rhs = self.write("a_b.mtx", vector_text([1.0] * 4))
+        self.refused("solve", matrix, "-o", rhs, words=["is what is read"])
+        os.remove(rhs)
+        for one, other in (("x", "./x"), ("x", self.path("x")), ("-", "/dev/stdout")):
+            self.refused("solve", matrix, "-o", one, "--json", other, words=["two outputs"])
+        self.refused("solve", matrix, "-o", "a.mtx/x", words=["a file"])
+        self.refused("grid", "--shape", "naca:0012", "-o", "g.xyz", "--json", "./g.xyz", words=["two outputs"])
+        self.refused("bench", "gmres-ir-paper", "--json", "r", "--markdown", "r", words=["two outputs"])
         with open(matrix) as f:
             self.assertEqual(f.read(), text)
         self.assertEqual(os.listdir(self.folder), ["a.mtx"])
         # To go on from the last answer and replace it is as it should be.
         self.good("solve", matrix, "-o", "x.mtx")
         self.good("solve", matrix, "--x0", "x.mtx", "-o", "x.mtx")
-        # A link's own folder need not be ours, and streams are none.
-        os.symlink(self.path("x.mtx"), self.path("link.mtx"))
-        self.good("solve", matrix, "-o", "link.mtx")
-        self.assertTrue(os.path.islink(self.path("link.mtx")))
-        self.good("solve", matrix, "-o", "/dev/stdout")
-        with open(self.path("out.mtx"), "w") as out:
-            subprocess.run([COMMAND, "solve", matrix, "--quiet", "-o", "/dev/stdout"], stdout=out, timeout=60, check=True)
-        self.assertEqual(len(read_vector(self.path("out.mtx"))), 4)
+        # Links stay, whether they lead to a file or not yet.
+        for target in ("x.mtx", "y.mtx"):
+            os.symlink(target, self.path("to-" + target))
+            self.good("solve", matrix, "-o", "to-" + target)
+            self.assertTrue(os.path.islink(self.path("to-" + target)))
+            self.assertEqual(len(read_vector(self.path(target))), 4)
+
+    def test_standard_output_goes_on_where_it_is(self):
+        matrix = self.write("a.mtx", matrix_text(4, poisson(4)))
+        os.symlink("/dev/stdout", self.path("link"))
+        answer = self.good("solve", matrix, "-o", "-")
+        for name in ("-", "/dev/stdout", "/dev/fd/1", "link"):
+            with open(self.path("log"), "w") as log:
+                log.write("before\n")
+                log.flush()
+                subprocess.run([COMMAND, "solve", matrix, "--quiet", "-o", name], stdout=log, timeout=60, check=True,
+                               cwd=self.folder)
+                log.seek(0, os.SEEK_END)
+                log.write("after\n")
+            with open(self.path("log")) as log:
+                self.assertEqual(log.read(), "before\n" + answer + "after\n")
+        with open(self.path("log"), "w") as log:  # after the table
+            subprocess.run([COMMAND, "solve", matrix, "-o", "/dev/stdout"], stdout=log, timeout=60, check=True)
+        with open(self.path("log")) as log:
+            self.assertRegex(log.read(), r"(?s)converged.*%%MatrixMarket.*solution")
 
     @unittest.skipIf(os.geteuid() == 0, "the system lets root write anywhere")
     def test_a_folder_of_others(self):
