@@ -140,8 +140,8 @@ Run add_bench(CLI::App& app) {
       .add_option("--precision", o->precision,
                   "Of gmres-ir-paper's inner solves, before it is raised: fp32, fp32/fp16, fp32/bf16")
       ->capture_default_str();
-  command.add_option("--json", o->json, "Write all of it here as JSON (- for standard output)");
-  command.add_option("--markdown", o->markdown, "Write the tables here");
+  command.add_option("--json", o->json, "Write all of it here as JSON (- for standard output)")->check(a_name());
+  command.add_option("--markdown", o->markdown, "Write the tables here")->check(a_name());
   command.add_option("--plot", o->plot, "Draw the figures as PREFIX-fig6.png and so on")->type_name("PREFIX");
   command.footer("Example: krilu bench dilu-paper --only atmosmodd --repeat 5 --plot out");
   return [o, &command] {

@@ -361,9 +361,10 @@ Run add_grid(CLI::App& app) {
                   "Write the grid here, by its ending: .cgns, or .xyz, .p3d or .fmt for Plot3D; may be given again")
       ->type_name("FILE")
       ->allow_extra_args(false);
-  command.add_option("--plot", o->plot, "Draw the grid here (.png or .svg)")->type_name("FILE");
+  command.add_option("--plot", o->plot, "Draw the grid here (.png or .svg)")->type_name("FILE")->check(a_name());
   command.add_option("--json", o->json, "Write the whole report here as JSON (- for standard output)")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(a_name());
   command.add_flag("--quiet", o->quiet, "Print nothing but errors");
   command.footer(
       "Examples:\n"

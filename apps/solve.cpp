@@ -14,6 +14,7 @@
 #include "io/plot.hpp"
 #include "io/report.hpp"
 #include "krilu/version.hpp"
+#include "solver/ladder.hpp"
 #include "terminal.hpp"
 
 namespace krilu::app {
@@ -72,10 +73,12 @@ void print_shortcut(const SolveOptions& o, const Result& r) {
 /// A residual that rounding leaves is smaller, but where x is some 1e12 times as large as b.
 constexpr double beyond_rounding = 1e-4;
 
-/// ladder: whether there would be one if no method were named.
-std::string status_sentence(const Result& r, const Options& asked, bool ladder) {
+std::string status_sentence(const Result& r, const Options& asked, bool over_ranks) {
   const std::string after = fmt::format("after {} iteration{}", r.iterations, r.iterations == 1 ? "" : "s");
-  const std::string neither = ladder ? ", or name neither --solver nor --precond" : "";
+  Options unnamed = asked;
+  unnamed.solver = unnamed.precond = "auto";
+  const std::string neither =
+      !over_ranks && solver::Ladder::serves(unnamed) ? ", or name neither --solver nor --precond" : "";
   const std::string others = r.solver.find("gmres") == std::string::npos ? "--solver gmres, or another --precond"
                                                                          : "another --precond" + neither;
   switch (r.status) {
@@ -149,8 +152,7 @@ void print_table(const SolveOptions& o, const Answer& answer) {
     fmt::print("\n  residual against iterations\n");
     fmt::print("{}", io::text_chart(residual_curve(r, ""), 66, 11, true));
   }
-  fmt::print("\n  {}\n\n",
-             wrapped(status_sentence(r, o.solver, answer.ranks.empty() && o.solver.norm == Norm::true2), 2));
+  fmt::print("\n  {}\n\n", wrapped(status_sentence(r, o.solver, !answer.ranks.empty()), 2));
   if (o.solver.norm == Norm::openfoam)
     print_row("OpenFOAM",
               fmt::format("{:.3e} at first, {:.3e} at last (reduced by {:.1e}, asked {:.1e})", r.initial_residual,

@@ -9,6 +9,7 @@
 #include "rank_system.hpp"
 #include "ranks.hpp"
 #include "solve.hpp"
+#include "solver/ladder.hpp"
 #include "terminal.hpp"
 
 namespace krilu::app {
@@ -18,7 +19,9 @@ namespace {
 int run_rank(const SolveOptions& o, const std::shared_ptr<Communicator>& ranks) {
   if (o.explain) throw Error("--explain is for one rank: leave out mpirun and --ranks");
   const bool first = ranks->rank() == 0, show = first && !o.quiet;
-  together(*ranks, [&] { first ? require_outputs(o) : void(); });
+  together(*ranks, [&] {
+    if (first) require_outputs(o);
+  });
   const Options own = options_here(o.solver, *ranks);
   DistributedSolver solver(own, ranks);  // refuses bad names before any work
   RankSystem s = load_rank_system(ranks, o.system, o.partition, own.threads, show);
@@ -35,10 +38,9 @@ int run_rank(const SolveOptions& o, const std::shared_ptr<Communicator>& ranks) 
     if (show) progress.emplace(monitor, "solving", true);
     answer.result = solver.solve(s.b, s.x, &monitor);
   }
-  const bool ladder = o.solver.solver == "auto" && o.solver.precond == "auto" && o.solver.norm == Norm::true2 &&
-                      (o.solver.precision == "auto" || o.solver.precision == "fp64");
   const Status status = answer.result.status;
-  if (ranks->size() > 1 && ladder && status != Status::converged && status != Status::interrupted)
+  if (ranks->size() > 1 && solver::Ladder::serves(o.solver) && status != Status::converged &&
+      status != Status::interrupted)
     answer.result.notes.push_back(
         "over several ranks the first choice is all that is tried: name another, such as --solver gmres --precond "
         "ras:0,1,ilut:20,0.003, or leave out the ranks, and others follow where it does not do");

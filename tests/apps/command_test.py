@@ -298,6 +298,12 @@ class Solve(Case):
         for command in (["solve"], ["info"], ["compare", "--precond", "none"]):
             self.refused(*(command + ["gen:poisson2d:2000x2000", "--plot", "p.jpg"]), words=[".png or .svg"])
 
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
+    def test_the_name_of_a_picture_is_no_command(self):
+        name = "|touch made;.png"
+        self.good("solve", "gen:poisson2d:20x20", "--plot", name)
+        self.assertEqual(os.listdir(self.folder), [name])
+
     def test_a_picture_without_gnuplot_is_refused_with_its_remedy(self):
         done = self.run_command("solve", "gen:poisson2d:5x5", "--plot", "p.png", env={"PATH": self.folder})
         self.assertEqual(done.returncode, 2)
@@ -446,6 +452,9 @@ class BadInput(Case):
         self.refused("solve", "", words=["MATRIX", "name is empty"])
         for option in ("--rhs", "--x0", "-o", "--json", "--plot"):
             self.refused("solve", g, option, "", words=["name is empty"])
+        for command in (["compare", g, "--precond", "none"], ["info", g], ["grid", "--shape", "naca:0012"],
+                        ["bench", "gmres-ir-paper"]):
+            self.refused(*command, "--json", "", words=["name is empty"])
         self.refused("solve", g, "--partition", "metis", words=["--partition", "--ranks"])
 
     def test_too_little(self):

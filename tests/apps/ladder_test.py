@@ -119,6 +119,19 @@ class Ladder(unittest.TestCase):
         self.assertEqual(straight["rungs"], [])
         self.assertEqual((straight["solver"], straight["precond"]), (r["solver"], r["precond"]))
 
+    def test_a_matrix_that_lu_finds_singular_is_said_to_be(self):
+        # Rows 1 and 3 are the same; no row or column is structurally to blame.
+        at = [(0, 1), (0, 2), (1, 0), (1, 3), (2, 1), (2, 2), (3, 1), (3, 4), (4, 2), (4, 5), (5, 0), (5, 5)]
+        matrix = self.write("twins.mtx", matrix_text(6, {place: 1.0 for place in at}))
+        rhs = self.write("b.txt", "1\n2\n3\n4\n5\n6\n")
+        done = subprocess.run([COMMAND, "solve", matrix, "--rhs", rhs, "--threads", "1", "--device", "host", "--json", "-"],
+                              stdout=subprocess.PIPE, universal_newlines=True, timeout=60)
+        report = json.loads(done.stdout)
+        if not any("with lu" in rung["what"] for rung in report["rungs"]):
+            self.skipTest("krilu was built without SuperLU")
+        self.assertEqual((done.returncode, report["status"]), (3, "stagnated"))
+        self.assertIn("the matrix is singular", report["notes"][-1])
+
     def test_the_last_line_is_what_a_shell_takes(self):
         rows, entries = swirl(30)
         matrix = self.write("a b's.mtx", matrix_text(rows, entries))

@@ -149,6 +149,21 @@ class Ranks(unittest.TestCase):
             self.assertIn("3", out)
 
     @unittest.skipUnless(MPIRUN, "there is no mpirun here")
+    def test_that_there_is_no_ladder_is_said_where_there_would_be_one(self):
+        said = "over several ranks the first choice is all that is tried"
+        for ranks in ways():
+            for more in ([], ["--precision", "fp32"], ["--solver", "bicgstab"]):
+                status, out, err = run(ranks, "solve", MATRIX, "--max-iters", "2", "--rtol", "1e-10", "--json", "-", *more)
+                self.assertEqual(status, 3, out + err)
+                notes = " ".join(json.loads(out)["notes"])
+                self.assertEqual(said in notes, abs(ranks) > 1 and not more, notes)
+
+    def test_outputs_are_looked_at_before_the_solve(self):
+        for ranks in ways():
+            status, out, err = run(ranks, "solve", "gen:poisson3d:1200x1200x1000", "-o", "nowhere/x.mtx")
+            self.assertEqual((status, out), (2, ""))
+            self.assertIn("no folder nowhere", err)
+
     def test_a_killed_rank_ends_all_within_seconds(self):
         long = ["solve", "gen:poisson2d:300x300", "--solver", "bicgstab", "--precond", "none", "--rtol", "0", "--max-iters",
                 "100000000", "--device", "host", "--quiet"]

@@ -61,6 +61,9 @@ TEST(Together, TheKindOfAnErrorSurvives) {
     };
     EXPECT_THROW(fail([] { return ZeroPivot("p"); }), ZeroPivot);
     EXPECT_THROW(fail([] { return StructurallySingular("s"); }), StructurallySingular);
+    EXPECT_EQ(refusal([&] { fail([] { return ZeroPivot("no pivot in row 5", 4); }); }),
+              "rank 2 of 3: no pivot in row 5; rows are counted within the rank");
+    EXPECT_EQ(refusal([&] { fail([] { return ZeroPivot("no pivot"); }); }), "rank 2 of 3: no pivot");
     expect_words(refusal([&] { fail([] { return std::runtime_error("disk full"); }); }), {"rank 2 of 3: disk full"});
     expect_words(refusal([&] { fail([] { return std::bad_alloc(); }); }), {"rank 2 of 3", "memory"});
     expect_words(refusal([&] { fail([] { return 7; }); }), {"rank 2 of 3", "unknown"});

@@ -275,6 +275,7 @@ TEST_F(MatrixMarket, RefusesHeaders) {
   expect_error("%%MatrixMarket matrix coordinate real lopsided\n1 1 1\n", 1, "'lopsided'");
   expect_error("%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1 0\n", 1, "complex");
   expect_error("%%MatrixMarket matrix coordinate complex hermitian\n1 1 1\n1 1 1 0\n", 1, "twice the size");
+  expect_error("%%MatrixMarket matrix array complex general\n1 1\n1 0\n", 1, "[Re; Im] as its right-hand side");
   expect_error("%%MatrixMarket matrix coordinate real Hermitian\n1 1 1\n1 1 1\n", 1, "Hermitian");
   expect_error("%%MatrixMarket matrix array pattern general\n1 1\n", 1, "pattern");
   expect_error("%%MatrixMarket matrix coordinate pattern skew-symmetric\n2 2 1\n2 1\n", 1, "no signs");
