@@ -19,7 +19,7 @@ namespace {
 
 using namespace krilu::test;
 
-std::vector<GpuCase> matrices() {
+std::vector<GpuCase> halo_matrices() {
   std::vector<GpuCase> all = small_cases();
   all.push_back({"gen:poisson2d:40x30", generate("gen:poisson2d:40x30")});
   all.push_back(
@@ -40,7 +40,7 @@ std::vector<double> multiply(Halo& halo, const CsrView& block, const std::vector
 }
 
 TEST(Halo, ProductsAreThoseOfTheWholeMatrixForEveryCut) {
-  for (const auto& [name, a, unused] : matrices()) {
+  for (const auto& [name, a, unused] : halo_matrices()) {
     const std::vector<double> x = random_values(std::size_t(a.rows), 431);
     std::vector<double> magnitude;
     const std::vector<double> y = product(a, x, magnitude);
@@ -65,7 +65,7 @@ TEST(Halo, ProductsAreThoseOfTheWholeMatrixForEveryCut) {
 }
 
 TEST(Halo, ThePlanNamesBoundaryRowsSlotsAndNeighboursOnBothSides) {
-  for (const auto& [name, a, unused] : matrices()) {
+  for (const auto& [name, a, unused] : halo_matrices()) {
     for (const Starts& starts : cuts(a.rows)) {
       SCOPED_TRACE(name + ", " + text_of(starts));
       const RowRanges ranges = ranges_of(starts);
@@ -116,7 +116,7 @@ TEST(Halo, ThePlanNamesBoundaryRowsSlotsAndNeighboursOnBothSides) {
 }
 
 TEST(Halo, NewValuesOfTheSamePatternNeedNoAnalysis) {
-  for (const auto& [name, a, unused] : matrices()) {
+  for (const auto& [name, a, unused] : halo_matrices()) {
     CsrMatrix b = a;
     for (std::size_t k = 0; k < b.values.size(); ++k) b.values[k] = unit_random(k) - 0.5;
     for (const Starts& starts : cuts(a.rows)) {

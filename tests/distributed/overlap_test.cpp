@@ -17,7 +17,7 @@ namespace {
 
 using namespace krilu::test;
 
-std::vector<GpuCase> matrices() {
+std::vector<GpuCase> overlap_matrices() {
   std::vector<GpuCase> all = small_cases();
   all.push_back({"gen:poisson2d:30x25", generate("gen:poisson2d:30x25")});
   all.push_back({"no rows", from_rows({}), false});
@@ -54,7 +54,7 @@ void couple(Coupling& coupling, std::vector<double>& x) {
 }
 
 TEST(Overlap, IsTheSubmatrixOfTheRowsWithinSoManyLayers) {
-  for (const auto& [name, a, unused] : matrices()) {
+  for (const auto& [name, a, unused] : overlap_matrices()) {
     const std::vector<double> x = random_values(std::size_t(a.rows), 461);
     for (const Starts& starts : cuts(a.rows)) {
       for (const int depth : {0, 1, 2, 5}) {
@@ -93,7 +93,7 @@ TEST(Overlap, IsTheSubmatrixOfTheRowsWithinSoManyLayers) {
 }
 
 TEST(Overlap, NewValuesOfTheSamePatternNeedNoAnalysis) {
-  for (const auto& [name, a, unused] : matrices()) {
+  for (const auto& [name, a, unused] : overlap_matrices()) {
     CsrMatrix b = a;
     for (std::size_t k = 0; k < b.values.size(); ++k) b.values[k] = unit_random(k) - 0.5;
     for (const Starts& starts : cuts(a.rows)) {

@@ -36,7 +36,7 @@ void expect_rows(const RowsMatrix& got, const CsrMatrix& whole, const Starts& st
 }
 
 /// Entries in random sequence, some of them twice or three times, comments between.
-std::string text_of(const std::string& kind, Index n, int entries, std::uint64_t seed) {
+std::string matrix_text(const std::string& kind, Index n, int entries, std::uint64_t seed) {
   const bool symmetric = kind.find("symmetric") != std::string::npos, skew = kind.find("skew") != std::string::npos;
   const bool pattern = kind.find("pattern") != std::string::npos;
   std::string lines;
@@ -83,7 +83,7 @@ TEST(ReadRows, CoordinatesOfEveryKindAreThoseOfTheWhole) {
     for (const auto& [n, entries] : {std::pair{1, 0}, {2, 1}, {7, 20}, {60, 700}, {1000, 300}, {300, 6000}}) {
       if (n == 1 && kind.find("skew") != std::string::npos) continue;
       SCOPED_TRACE(fmt::format("{}, {} rows, {} entries", kind, n, entries));
-      expect_parts(text_of(kind, n, entries, 471 + std::uint64_t(n)));
+      expect_parts(matrix_text(kind, n, entries, 471 + std::uint64_t(n)));
     }
   expect_parts("%%MatrixMarket matrix coordinate integer general\n3 3 3\n1 1 5\n3 1 -2\n2 3 7\n");
   expect_parts("%%MatrixMarket matrix coordinate real general\n3 3 2\n1 1 5.5\n3 1 -2");  // no end of the last line
@@ -97,7 +97,7 @@ TEST(ReadRows, ArraysAreCut) {
 
 TEST(ReadRows, FilesPlainAndCompressed) {
   const TemporaryFolder folder;
-  const std::string text = text_of("real symmetric", 200, 2000, 481), plain = folder.file("a.mtx");
+  const std::string text = matrix_text("real symmetric", 200, 2000, 481), plain = folder.file("a.mtx");
   std::ofstream(plain) << text;
   std::vector<std::string> paths{plain};
 #if defined(KRILU_HAS_ZLIB)
@@ -154,7 +154,7 @@ TEST(ReadRows, WhatIsWrongIsRefusedOnAllRanksWithTheSentenceOfTheReader) {
 
 TEST(ReadRows, RanksThatReadDifferentFilesAreRefused) {
   run_ranks(2, [](auto c) {
-    const std::string text = text_of("real general", c->rank() ? 10 : 11, 20, 491);
+    const std::string text = matrix_text("real general", c->rank() ? 10 : 11, 20, 491);
     expect_words(refusal([&] { parse_rows(*c, text, "a.mtx"); }), {"number of rows", "11 on rank 0", "10 on rank 1"});
   });
 }

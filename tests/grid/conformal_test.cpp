@@ -13,7 +13,7 @@
 namespace krilu::grid {
 namespace {
 
-constexpr double pi = std::numbers::pi;
+using std::numbers::pi;
 
 std::vector<ConformalMap> maps() {
   return {{ConformalMap::Kind::ellipse, {0.5, 0.02}, {0.49, -0.01}},

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "grid/curve_spline.hpp"
+#include "grid/grids.hpp"
 #include "krilu/error.hpp"
 
 namespace {
@@ -26,6 +27,7 @@ using krilu::grid::Curve;
 using krilu::grid::curve_by_name;
 using krilu::grid::CurveSpline;
 using krilu::grid::mirrors_itself;
+using krilu::test::area;
 
 using Long = long double;
 
@@ -56,12 +58,6 @@ LongPoint naca(Long t, Long m, Long p, Long last, Long side, Long x) {
   }
   const Long angle = std::atan(slope);
   return {x - side * half * std::sin(angle), y + side * half * std::cos(angle)};
-}
-
-double area(const std::vector<Point>& p) {
-  double sum = 0;
-  for (std::size_t k = 0; k + 1 < p.size(); ++k) sum += p[k].x * p[k + 1].y - p[k + 1].x * p[k].y;
-  return sum / 2;
 }
 
 std::vector<Point> closed(std::vector<Point> p) {

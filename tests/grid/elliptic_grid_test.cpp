@@ -16,7 +16,7 @@
 namespace krilu::grid {
 namespace {
 
-constexpr double pi = std::numbers::pi;
+using std::numbers::pi;
 
 GridOptions small(const std::string& shape, const std::string& topology, double spacing) {
   GridOptions o;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grids made by hand, without equations: round an ellipse (O), and round a parabolic arc with its cut (C).
+// Grids made by hand, without equations: round an ellipse (O), and round a parabolic arc with its cut (C); and the area
+// inside a curve.
 #pragma once
 
 #include <cmath>
 #include <cstddef>
+#include <vector>
 
 #include "krilu/grid.hpp"
 
@@ -52,6 +54,13 @@ inline Grid parabola_grid(Index ni, Index nj, Index wake, double far = 3) {
   }
   for (Index i = 0; i <= wake; ++i) g.at(i, 0) = g.at(ni - 1 - i, 0) = {g.at(i, 0).x, 0};
   return g;
+}
+
+/// Of a polygon that ends where it begins; negative where it goes round clockwise.
+inline double area(const std::vector<Point>& p) {
+  double sum = 0;
+  for (std::size_t k = 0; k + 1 < p.size(); ++k) sum += p[k].x * p[k + 1].y - p[k + 1].x * p[k].y;
+  return sum / 2;
 }
 
 }  // namespace krilu::test

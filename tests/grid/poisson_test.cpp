@@ -16,7 +16,7 @@ namespace krilu::grid {
 namespace {
 
 using Complex = std::complex<double>;
-constexpr double pi = std::numbers::pi;
+using std::numbers::pi;
 
 /// Rows of a grid with random nodes, control terms and factors.
 struct Random {

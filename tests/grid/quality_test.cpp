@@ -13,7 +13,7 @@
 namespace krilu::grid {
 namespace {
 
-constexpr double pi = std::numbers::pi;
+using std::numbers::pi;
 
 /// Rings of radius 1, `growth`, growth^2, .. round the origin; line i turns by `twist` radians from ring to ring.
 Grid rings(Index cells, Index nj, double growth, double twist = 0) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "grid/grids.hpp"
 #include "krilu/error.hpp"
 #include "support/support.hpp"
 
@@ -24,6 +25,7 @@ using krilu::Point;
 using krilu::grid::Curve;
 using krilu::grid::curve_by_name;
 using krilu::grid::read_curve;
+using krilu::test::area;
 using krilu::test::TemporaryFolder;
 
 class ReadCurve : public ::testing::Test {
@@ -57,12 +59,6 @@ std::string lines(const std::vector<Point>& points) {
   std::string text;
   for (const Point& p : points) text += fmt::format("{:.17g} {:.17g}\n", p.x, p.y);
   return text;
-}
-
-double area(const std::vector<Point>& p) {
-  double sum = 0;
-  for (std::size_t k = 0; k + 1 < p.size(); ++k) sum += p[k].x * p[k + 1].y - p[k + 1].x * p[k].y;
-  return sum / 2;
 }
 
 void expect_same(const Curve& a, const Curve& b, double tolerance = 0) {

@@ -57,8 +57,8 @@ Real integrand(const FemFlow& flow, const Vector& at, const Field& v, const Fiel
 }
 
 /// The mesh, its unknowns numbered by walking through the elements, and its functions at Gauss points.
-struct Mesh {
-  explicit Mesh(const FemFlow& of) : flow(of), vertices(krilu::io::fem_flow_vertices(of)) {
+struct FlowMesh {
+  explicit FlowMesh(const FemFlow& of) : flow(of), vertices(krilu::io::fem_flow_vertices(of)) {
     Index next = 0;
     for (Index ey = 0; ey < flow.ny; ++ey)
       for (Index ex = 0; ex < flow.nx; ++ex) {
@@ -175,7 +175,7 @@ TEST(FemFlow, EntriesAreThoseOfTheWeakForm) {
       FemFlow flow = flow_of(nx, ny, reynolds);
       flow.penalty = 0.03;
       flow.weight = 7;
-      const Mesh mesh(flow);
+      const FlowMesh mesh(flow);
       std::map<std::pair<Index, Index>, Real> expected;
       mesh.for_points([&](const auto& unknowns, const auto& functions, const Vector& at, Real volume) {
         for (std::size_t r = 0; r < 21; ++r)
@@ -202,7 +202,7 @@ TEST(FemFlow, EntriesAreThoseOfTheWeakForm) {
 /// those of incompressibility.
 template <class Velocity>
 std::array<std::vector<double>, 2> away_from_walls(const FemFlow& flow, Velocity velocity, const Vector& slope) {
-  const Mesh mesh(flow);
+  const FlowMesh mesh(flow);
   std::vector<Real> x(mesh.rows, 0);
   for (const auto& [node, row] : mesh.velocity) {
     const Vector u = velocity(mesh.node(node.first, node.second));
@@ -277,7 +277,7 @@ TEST(FemFlow, SolutionsConvergeWithTheThirdPowerOfTheElements) {
   };
   const auto error = [&](Index n) {
     const FemFlow flow = flow_of(n, n, 80, 0.3, 0.1);
-    const Mesh mesh(flow);
+    const FlowMesh mesh(flow);
     std::vector<double> b(mesh.rows, 0);
     mesh.for_points([&](const auto& unknowns, const auto& functions, const Vector& at, Real volume) {
       const auto [x, y] = at;
@@ -309,7 +309,7 @@ TEST(FemFlow, SolutionsConvergeWithTheThirdPowerOfTheElements) {
 
 TEST(FemFlow, StokesFlowIsSymmetricButForTheWeight) {
   const FemFlow flow = flow_of(5, 4);
-  const Mesh mesh(flow);
+  const FlowMesh mesh(flow);
   krilu::test::Dense a = krilu::test::to_dense(krilu::io::fem_flow_matrix(flow));
   for (const auto& [element, row] : mesh.pressure)
     for (std::size_t k = 0; k < 3; ++k)

@@ -99,12 +99,12 @@ Dense reference(const Mesh& m, std::size_t layers) {
     const Real size = std::sqrt(dot(area, area));
     return size / std::max(dot(d, area) / size, 0.05L * std::sqrt(dot(d, d)));
   };
-  const auto owner = [&](std::size_t f) { return std::size_t(m.owner[f]); };
-  const auto neighbour = [&](std::size_t f) { return std::size_t(m.neighbour[f]); };
+  const auto owner_of = [&](std::size_t f) { return std::size_t(m.owner[f]); };
+  const auto neighbour_of = [&](std::size_t f) { return std::size_t(m.neighbour[f]); };
   Real peclet = 0;
   for (std::size_t f = 0; f < m.owner.size(); ++f)
     peclet += std::abs(flux(m.face_centre[f], m.area[f])) /
-              diffusion(m.centre[owner(f)], m.centre[neighbour(f)], m.area[f]) / Real(m.owner.size());
+              diffusion(m.centre[owner_of(f)], m.centre[neighbour_of(f)], m.area[f]) / Real(m.owner.size());
   std::vector<char> empty(m.boundary.size(), 0);
   std::vector<Real> square(n, 0);
   bool plane = false;
@@ -127,7 +127,7 @@ Dense reference(const Mesh& m, std::size_t layers) {
       a[r][r] += magnitude;
     };
     for (std::size_t f = 0; f < m.owner.size(); ++f) {
-      const std::size_t o = owner(f), p = neighbour(f);
+      const std::size_t o = owner_of(f), p = neighbour_of(f);
       const Real d = diffusion(m.centre[o], m.centre[p], m.area[f]), u = flux(m.face_centre[f], m.area[f]) / peclet;
       couple(at + o, at + p, d + std::max(-u, 0.0L));
       couple(at + p, at + o, d + std::max(u, 0.0L));

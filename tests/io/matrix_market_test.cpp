@@ -24,6 +24,8 @@
 
 #include "krilu/error.hpp"
 #include "krilu/io.hpp"
+#include "support/refusal.hpp"
+#include "support/texts.hpp"
 
 namespace {
 
@@ -32,10 +34,10 @@ using krilu::Error;
 using krilu::Index;
 using krilu::parse_matrix_market;
 using krilu::ReadMatrix;
+using krilu::test::refusal;
+using krilu::test::team_sizes;
 
 namespace fs = std::filesystem;
-
-const std::vector<int> team_sizes = {1, 2, 5};
 
 struct Triple {
   Index row, column;  // 0-based
@@ -128,16 +130,6 @@ class MatrixMarket : public ::testing::Test {
 
   fs::path folder_;
 };
-
-template <class F>
-std::string thrown_by(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 const std::string real_general = "%%MatrixMarket matrix coordinate real general\n";
 
@@ -375,12 +367,12 @@ TEST_F(MatrixMarket, RefusesSumsThatOverflow) {
 
 TEST_F(MatrixMarket, RefusesFilesThatCannotBeRead) {
   const std::string missing = path("no_such_file.mtx");
-  EXPECT_EQ(thrown_by([&] { krilu::read_matrix_market(missing); }),
+  EXPECT_EQ(refusal([&] { krilu::read_matrix_market(missing); }),
             "could not read " + missing + ": No such file or directory");
-  EXPECT_NE(thrown_by([&] { krilu::read_matrix_market(folder_.string()); }).find("it is a folder"), std::string::npos);
-  EXPECT_NE(thrown_by([&] { krilu::read_vector(missing); }).find("No such file"), std::string::npos);
+  EXPECT_NE(refusal([&] { krilu::read_matrix_market(folder_.string()); }).find("it is a folder"), std::string::npos);
+  EXPECT_NE(refusal([&] { krilu::read_vector(missing); }).find("No such file"), std::string::npos);
   const std::string empty = file("empty.mtx", "");
-  EXPECT_NE(thrown_by([&] { krilu::read_matrix_market(empty); }).find(empty + ":1: the file is empty"),
+  EXPECT_NE(refusal([&] { krilu::read_matrix_market(empty); }).find(empty + ":1: the file is empty"),
             std::string::npos);
 }
 
@@ -430,15 +422,15 @@ TEST_F(MatrixMarket, DamagedGzip) {
   for (std::size_t keep : {std::size_t(2), std::size_t(5), std::size_t(11), packed.size() / 2, packed.size() - 9,
                            packed.size() - 8, packed.size() - 1}) {
     const std::string cut = file("cut.mtx.gz", packed.substr(0, keep));
-    const std::string message = thrown_by([&] { krilu::read_matrix_market(cut); });
+    const std::string message = refusal([&] { krilu::read_matrix_market(cut); });
     EXPECT_NE(message.find("cut short"), std::string::npos) << keep << ": " << message;
   }
   std::string damaged = packed;
   for (std::size_t k = 0; k < 8; ++k) damaged[packed.size() / 2 + k] = '\xff';
   const std::string bad = file("bad.mtx.gz", damaged);
-  EXPECT_NE(thrown_by([&] { krilu::read_matrix_market(bad); }).find("damaged"), std::string::npos);
+  EXPECT_NE(refusal([&] { krilu::read_matrix_market(bad); }).find("damaged"), std::string::npos);
   const std::string more = file("more.mtx.gz", packed + "text");
-  EXPECT_NE(thrown_by([&] { krilu::read_matrix_market(more); }).find("behind the gzip data"), std::string::npos);
+  EXPECT_NE(refusal([&] { krilu::read_matrix_market(more); }).find("behind the gzip data"), std::string::npos);
 }
 
 #endif
@@ -523,9 +515,9 @@ TEST_F(MatrixMarket, WritesOverFilesAndThroughLinks) {
 
 TEST_F(MatrixMarket, FailedWritesSayWhyAndLeaveNothing) {
   const std::string lost = path("no_such_folder/x.mtx");
-  const std::string message = thrown_by([&] { krilu::write_vector(lost, {1}); });
+  const std::string message = refusal([&] { krilu::write_vector(lost, {1}); });
   EXPECT_EQ(message.find("could not write " + lost + ": No such file or directory; "), 0u) << message;
-  EXPECT_NE(thrown_by([&] { krilu::write_vector(folder_.string(), {1}); }).find("Is a directory"), std::string::npos);
+  EXPECT_NE(refusal([&] { krilu::write_vector(folder_.string(), {1}); }).find("Is a directory"), std::string::npos);
   EXPECT_EQ(files(), 0u);
 }
 
@@ -533,14 +525,14 @@ TEST_F(MatrixMarket, FullDisk) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
   for (const std::size_t n : {std::size_t(1), std::size_t(200000)}) {
     const std::vector<double> x(n, 1.0 / 3);
-    const std::string message = thrown_by([&] { krilu::write_vector("/dev/full", x); });
+    const std::string message = refusal([&] { krilu::write_vector("/dev/full", x); });
     EXPECT_EQ(message.find("could not write /dev/full: No space left on device; "), 0u) << message;
   }
   EXPECT_TRUE(fs::exists("/dev/full"));
   EXPECT_FALSE(fs::exists("/dev/full.part"));
   // The file beside the target: a link of its name to the full device.
   fs::create_symlink("/dev/full", path("y.mtx.part"));
-  const std::string message = thrown_by([&] { krilu::write_vector(path("y.mtx"), {1, 2, 3}); });
+  const std::string message = refusal([&] { krilu::write_vector(path("y.mtx"), {1, 2, 3}); });
   EXPECT_NE(message.find("No space left on device"), std::string::npos) << message;
   EXPECT_EQ(files(), 0u);
 }
@@ -563,7 +555,7 @@ TEST_F(MatrixMarket, VectorsThatAreRefused) {
   const std::string array = "%%MatrixMarket matrix array real general\n";
   const auto bad = [&](const std::string& text, const std::string& words) {
     for (int threads : team_sizes) {
-      const std::string message = thrown_by([&] { krilu::read_vector(file("x", text), threads); });
+      const std::string message = refusal([&] { krilu::read_vector(file("x", text), threads); });
       EXPECT_NE(message.find(words), std::string::npos) << text << message;
     }
   };

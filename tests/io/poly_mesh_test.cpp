@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -25,8 +24,10 @@
 #include "io/foam_file.hpp"
 #include "krilu/error.hpp"
 #include "krilu/mesh.hpp"
+#include "mesh/mesh_checks.hpp"
 #include "support/poly_mesh.hpp"
 #include "support/support.hpp"
+#include "support/texts.hpp"
 
 namespace {
 
@@ -41,11 +42,13 @@ using krilu::test::foam_header;
 using krilu::test::foam_names;
 using krilu::test::FoamFiles;
 using krilu::test::FoamForm;
+using krilu::test::same_bits;
+using krilu::test::team_sizes;
+using krilu::test::with;
 
 namespace fs = std::filesystem;
 
 constexpr int points = 0, faces = 1, owner = 2, neighbour = 3, boundary = 4;
-const std::vector<int> team_sizes = {1, 2, 5};
 const FoamForm ascii, binary{true};
 
 std::vector<FoamForm> all_forms() {
@@ -78,11 +81,6 @@ Polyhedra long_faces() {
   return p;
 }
 
-template <class T>
-bool same_bits(const krilu::Buffer<T>& a, const krilu::Buffer<T>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
-}
-
 void expect_same(const Polyhedra& a, const Polyhedra& b) {
   EXPECT_EQ(a.cells, b.cells);
   EXPECT_TRUE(same_bits(a.points, b.points));
@@ -95,14 +93,6 @@ void expect_same(const Polyhedra& a, const Polyhedra& b) {
     EXPECT_EQ(a.patches[k].first, b.patches[k].first) << a.patches[k].name;
     EXPECT_EQ(a.patches[k].faces, b.patches[k].faces) << a.patches[k].name;
   }
-}
-
-/// The text with its only `from` replaced.
-std::string with(const std::string& text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  EXPECT_EQ(text.find(from, at + 1), std::string::npos) << from;
-  return at == std::string::npos ? text : text.substr(0, at) + to + text.substr(at + from.size());
 }
 
 class PolyMesh : public ::testing::Test {

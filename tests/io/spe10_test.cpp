@@ -14,6 +14,7 @@
 #include "krilu/error.hpp"
 #include "krilu/io.hpp"
 #include "sparse/csr.hpp"
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 
 namespace {
@@ -22,6 +23,7 @@ using krilu::CsrMatrix;
 using krilu::Index;
 using krilu::Offset;
 using krilu::test::Dense;
+using krilu::test::refusal;
 
 constexpr std::array<Index, 3> tiny{2, 3, 2};
 // Harmonic means of 1 and 3 are 1, 1.5 and 3; of 2 and 6 they are 2, 3 and 6.
@@ -84,17 +86,7 @@ class Spe10 : public ::testing::Test {
   krilu::test::TemporaryFolder folder_;
 };
 
-template <class F>
-std::string thrown_by(F f) {
-  try {
-    f();
-  } catch (const krilu::Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
-void expect_words(const std::string& message, const std::vector<std::string>& words) {
+void expect_sentence(const std::string& message, const std::vector<std::string>& words) {
   for (const std::string& word : words) EXPECT_NE(message.find(word), std::string::npos) << word << "\n" << message;
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;
 }
@@ -159,9 +151,8 @@ TEST_F(Spe10, FilesThatAreRefused) {
   const auto refused = [&](const std::string& text, const std::vector<std::string>& words) {
     const std::string bad = write("bad", text);
     for (const bool first : {true, false}) {
-      const std::string message =
-          thrown_by([&] { krilu::io::read_spe10(first ? bad : good, first ? good : bad, tiny); });
-      expect_words(message, words);
+      const std::string message = refusal([&] { krilu::io::read_spe10(first ? bad : good, first ? good : bad, tiny); });
+      expect_sentence(message, words);
       EXPECT_EQ(message.find(bad), 0u) << message;
     }
   };
@@ -176,20 +167,22 @@ TEST_F(Spe10, FilesThatAreRefused) {
   refused(eleven + "rock\n", {"bad:12: 'rock' stands where a number"});
   refused("1 3\n" + eleven, {"bad:1: the line has more than 1 fields"});
   const std::string none = folder_.file("none");
-  expect_words(thrown_by([&] { krilu::io::read_spe10(none, good, tiny); }), {"could not read " + none, "No such file"});
-  expect_words(thrown_by([&] { krilu::io::read_spe10(good, none, tiny); }), {"could not read " + none, "No such file"});
+  expect_sentence(refusal([&] { krilu::io::read_spe10(none, good, tiny); }),
+                  {"could not read " + none, "No such file"});
+  expect_sentence(refusal([&] { krilu::io::read_spe10(good, none, tiny); }),
+                  {"could not read " + none, "No such file"});
 }
 
 TEST_F(Spe10, AsAGenerator) {
   EXPECT_TRUE(krilu::is_generator("gen:spe10:a,b"));
   for (const char* text : {"gen:spe10", "gen:spe10:", "gen:spe10:a", "gen:spe10:a,", "gen:spe10:,b", "gen:spe10:a,b,c"})
-    expect_words(thrown_by([&] { krilu::generate(text); }),
-                 {text, "one comma between them", "gen:spe10:KX,KZ", "convdiff3d27, spe10"});
-  expect_words(thrown_by([] { krilu::generate("gen:spe1:a,b"); }), {"did you mean 'spe10'?"});
+    expect_sentence(refusal([&] { krilu::generate(text); }),
+                    {text, "one comma between them", "gen:spe10:KX,KZ", "convdiff3d27, spe10"});
+  expect_sentence(refusal([] { krilu::generate("gen:spe1:a,b"); }), {"did you mean 'spe10'?"});
   // A colon belongs to the name, and the size is that of the model.
   const std::string colon = write("k:x", text_of(tiny_kx));
-  expect_words(thrown_by([&] { krilu::generate("gen:spe10:" + colon + "," + colon); }),
-               {colon, "holds 12 permeabilities", "60 x 220 x 85 = 1122000 cells"});
+  expect_sentence(refusal([&] { krilu::generate("gen:spe10:" + colon + "," + colon); }),
+                  {colon, "holds 12 permeabilities", "60 x 220 x 85 = 1122000 cells"});
 }
 
 /// x^T A x is the sum over all faces of T (x_i - x_j)^2, and T x_i^2 at the ends; T here as a harmonic mean.

@@ -18,6 +18,7 @@
 #include "krilu/mesh.hpp"
 #include "support/refusal.hpp"
 #include "support/support.hpp"
+#include "support/texts.hpp"
 
 namespace {
 
@@ -28,6 +29,7 @@ using krilu::Vector3;
 using krilu::io::parse_su2;
 using krilu::test::expect_words;
 using krilu::test::refusal;
+using krilu::test::with;
 
 Mesh mesh_of(const std::string& text) {
   return krilu::mesh::to_mesh(krilu::exec::Host(1), parse_su2(text, "mesh.su2"));
@@ -71,14 +73,6 @@ const std::string two_triangles =
     "MARKER_TAG= upper\n"  // 16
     "MARKER_ELEMS= 1\n"    // 17
     "3 2 3\n";             // 18
-
-/// The text with its only `from` replaced.
-std::string with(const std::string& text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  EXPECT_EQ(text.find(from, at + 1), std::string::npos) << from;
-  return at == std::string::npos ? text : text.substr(0, at) + to + text.substr(at + from.size());
-}
 
 TEST(Su2Mesh, TwoTriangles) {
   const Mesh m = mesh_of(two_triangles);

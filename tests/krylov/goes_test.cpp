@@ -36,7 +36,7 @@ class Identity final : public sparse::Operator<Host, double> {
   Index rows_;
 };
 
-struct Go {
+struct ScriptedGo {
   double gain;  // the residual after it, over that before
   Stop reason = Stop::target;
 };
@@ -44,10 +44,10 @@ struct Go {
 /// Goes as they are written, the last one again and again. `log`: g for each go, f where it is told to forget.
 class Scripted final : public krylov::Stage<Host, double> {
  public:
-  Scripted(std::vector<Go> goes, Index rows, bool keeps)
+  Scripted(std::vector<ScriptedGo> goes, Index rows, bool keeps)
       : Stage({.name = "fp64"}), goes_(std::move(goes)), rows_(rows), keeps_(keeps) {}
   void go(const double*, double* x, double* r, double two, krylov::Control<double>& control) override {
-    const Go& next = goes_[std::min(gone_++, goes_.size() - 1)];
+    const ScriptedGo& next = goes_[std::min(gone_++, goes_.size() - 1)];
     log += 'g';
     for (Index i = 0; i < rows_; ++i) x[i] += (1 - next.gain) * r[i];
     control.record(next.reason == Stop::target ? 0.5 * control.target : two);
@@ -61,7 +61,7 @@ class Scripted final : public krylov::Stage<Host, double> {
   std::string log;
 
  private:
-  std::vector<Go> goes_;
+  std::vector<ScriptedGo> goes_;
   Index rows_;
   bool keeps_;
   std::size_t gone_ = 0;
@@ -71,7 +71,7 @@ struct Ended {
   Outcome out;
   std::string log;
 };
-Ended run(std::vector<Go> goes, bool keeps = true) {
+Ended run(std::vector<ScriptedGo> goes, bool keeps = true) {
   constexpr Index rows = 5;
   const Host space(1);
   const auto b = to_device(space, std::vector<double>(rows, 1.0)), x = to_device(space, std::vector<double>(rows, 0.0));

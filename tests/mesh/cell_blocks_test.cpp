@@ -27,16 +27,9 @@ schedule::Order identity(Index n) {
   return name;
 }
 
-schedule::Order random_names(Index n) {
-  schedule::Order name = identity(n);
-  std::mt19937_64 random(5);
-  for (std::size_t i = name.size(); i > 1; --i) std::swap(name[i - 1], name[random() % i]);
-  return name;
-}
-
 /// A mesh of cells at these places with these faces, cell c under the name name[c].
-Mesh mesh_of(const std::vector<Vector3>& centre, const std::vector<std::pair<Index, Index>>& faces,
-             const schedule::Order& name) {
+Mesh mesh_of_cells(const std::vector<Vector3>& centre, const std::vector<std::pair<Index, Index>>& faces,
+                   const schedule::Order& name) {
   Mesh m;
   m.cells = Index(centre.size());
   m.centre.resize(centre.size());
@@ -56,7 +49,7 @@ Mesh mesh_of(const std::vector<Vector3>& centre, const std::vector<std::pair<Ind
 }
 
 /// A box of unit cubes whose centres are moved by up to `noise` along each axis.
-Mesh box(Index nx, Index ny, Index nz, const schedule::Order& name = {}, double noise = 0) {
+Mesh box_of_cubes(Index nx, Index ny, Index nz, const schedule::Order& name = {}, double noise = 0) {
   std::vector<Vector3> centre;
   std::vector<std::pair<Index, Index>> faces;
   std::mt19937_64 random(3);
@@ -70,7 +63,7 @@ Mesh box(Index nx, Index ny, Index nz, const schedule::Order& name = {}, double 
         if (y + 1 < ny) faces.emplace_back(i, i + nx);
         if (z + 1 < nz) faces.emplace_back(i, i + nx * ny);
       }
-  return mesh_of(centre, faces, name.empty() ? identity(Index(centre.size())) : name);
+  return mesh_of_cells(centre, faces, name.empty() ? identity(Index(centre.size())) : name);
 }
 
 void expect_blocks(const CellBlocks& b, const Mesh& m, Index most) {
@@ -123,19 +116,19 @@ double mean_distance(const Mesh& m, const CellBlocks& b) {
 std::vector<std::pair<std::string, Mesh>> all_meshes() {
   std::vector<std::pair<std::string, Mesh>> meshes;
   meshes.emplace_back("no cells", Mesh{});
-  meshes.emplace_back("one cell", mesh_of({{1, 2, 3}}, {}, identity(1)));
-  meshes.emplace_back("isolated cells", mesh_of(std::vector<Vector3>(50, {1, 1, 1}), {}, random_names(50)));
-  meshes.emplace_back("a row", box(301, 1, 1));
-  meshes.emplace_back("a plane", box(40, 1, 25, random_names(1000)));
-  meshes.emplace_back("a box", box(11, 12, 13));
-  meshes.emplace_back("a box at random", box(11, 12, 13, random_names(11 * 12 * 13), 0.4));
+  meshes.emplace_back("one cell", mesh_of_cells({{1, 2, 3}}, {}, identity(1)));
+  meshes.emplace_back("isolated cells", mesh_of_cells(std::vector<Vector3>(50, {1, 1, 1}), {}, random_names(50, 5)));
+  meshes.emplace_back("a row", box_of_cubes(301, 1, 1));
+  meshes.emplace_back("a plane", box_of_cubes(40, 1, 25, random_names(1000, 5)));
+  meshes.emplace_back("a box", box_of_cubes(11, 12, 13));
+  meshes.emplace_back("a box at random", box_of_cubes(11, 12, 13, random_names(11 * 12 * 13, 5), 0.4));
   std::vector<Vector3> centre(10001, {0, 0, 0});
   std::vector<std::pair<Index, Index>> faces;
   for (Index c = 1; c < 10001; ++c) {
     centre[std::size_t(c)] = {std::cos(c), std::sin(c), 1e-9 * c};
     faces.emplace_back(0, c);
   }
-  meshes.emplace_back("a cell with 10 000 faces", mesh_of(centre, faces, random_names(10001)));
+  meshes.emplace_back("a cell with 10 000 faces", mesh_of_cells(centre, faces, random_names(10001, 5)));
   centre.clear();
   faces.clear();
   for (Index c = 0; c < 700; ++c) {  // rows of 7, far from each other, and every second face twice
@@ -143,7 +136,7 @@ std::vector<std::pair<std::string, Mesh>> all_meshes() {
     if (c % 7) faces.emplace_back(c - 1, c);
     if (c % 7 && c % 2) faces.emplace_back(c, c - 1);
   }
-  meshes.emplace_back("many parts", mesh_of(centre, faces, random_names(700)));
+  meshes.emplace_back("many parts", mesh_of_cells(centre, faces, random_names(700, 5)));
   return meshes;
 }
 
@@ -170,13 +163,13 @@ TEST(CellBlocks, CountCutFacesAsSetsDo) {
 }
 
 TEST(CellBlocks, OfNoRenumberingAreEvenRanges) {
-  const CellBlocks b = cell_blocks(exec::Host(1), box(10, 1, 1), 4, Renumber::none);
+  const CellBlocks b = cell_blocks(exec::Host(1), box_of_cubes(10, 1, 1), 4, Renumber::none);
   EXPECT_EQ(b.order, identity(10));
   EXPECT_EQ(b.offsets, (std::vector<Index>{0, 3, 6, 10}));
 }
 
 TEST(CellBlocks, OfBisectionAreTheBoxesOfALattice) {
-  const Mesh m = box(16, 8, 32);
+  const Mesh m = box_of_cubes(16, 8, 32);
   const CellBlocks b = cell_blocks(exec::Host(1), m, 64, Renumber::bisection);
   ASSERT_EQ(b.blocks(), 64);
   for (const std::set<Index>& block : sets(b)) {
@@ -218,7 +211,8 @@ void bisect_by_sorting(const Mesh& m, std::vector<Index> cells, Index blocks, st
 }
 
 TEST(CellBlocks, OfBisectionAreThoseOfSortingAgainAndAgain) {
-  for (const Mesh& m : {box(17, 23, 19), box(50, 3, 41, random_names(50 * 3 * 41)), box(1, 60, 70), box(999, 1, 1)})
+  for (const Mesh& m : {box_of_cubes(17, 23, 19), box_of_cubes(50, 3, 41, random_names(50 * 3 * 41, 5)),
+                        box_of_cubes(1, 60, 70), box_of_cubes(999, 1, 1)})
     for (Index most : {30, 100, 2000}) {
       std::vector<std::set<Index>> expected;
       bisect_by_sorting(m, identity(m.cells), (m.cells + most - 1) / most, expected);
@@ -227,7 +221,7 @@ TEST(CellBlocks, OfBisectionAreThoseOfSortingAgainAndAgain) {
 }
 
 TEST(CellBlocks, OfBisectionAreTheSameForAnyThreadsOnALargeMesh) {
-  const Mesh m = box(61, 62, 63, random_names(61 * 62 * 63), 0.3);
+  const Mesh m = box_of_cubes(61, 62, 63, random_names(61 * 62 * 63, 5), 0.3);
   const CellBlocks one = cell_blocks(exec::Host(1), m, 500, Renumber::bisection);
   expect_blocks(one, m, 500);
   for (int threads : {2, 3, 5, 8}) {
@@ -239,17 +233,17 @@ TEST(CellBlocks, OfBisectionAreTheSameForAnyThreadsOnALargeMesh) {
 
 TEST(CellBlocks, OfBisectionDoNotDependOnNumbersNorOnRounding) {
   constexpr Index nx = 33, ny = 32, nz = 31, cells = nx * ny * nz;
-  const auto expected = sets(cell_blocks(exec::Host(1), box(nx, ny, nz), 1000, Renumber::bisection));
-  const schedule::Order name = random_names(cells);
+  const auto expected = sets(cell_blocks(exec::Host(1), box_of_cubes(nx, ny, nz), 1000, Renumber::bisection));
+  const schedule::Order name = random_names(cells, 5);
   for (double noise : {0.0, 1e-14, 1e-9, 1e-6}) {
-    const CellBlocks b = cell_blocks(exec::Host(1), box(nx, ny, nz, name, noise), 1000, Renumber::bisection);
+    const CellBlocks b = cell_blocks(exec::Host(1), box_of_cubes(nx, ny, nz, name, noise), 1000, Renumber::bisection);
     EXPECT_TRUE(sets(b, schedule::inverse(name)) == expected) << "centres moved by " << noise;
   }
 }
 
 TEST(CellBlocks, OfBisectionDivideLayersThatCrowdAtAWall) {
   // Layers grow by a quarter each: half of them stand in the first of 800 parts of the height.
-  Mesh m = box(12, 60, 12, random_names(12 * 60 * 12));
+  Mesh m = box_of_cubes(12, 60, 12, random_names(12 * 60 * 12, 5));
   for (Vector3& v : m.centre) v = {30 * v.x, 0.1 * std::pow(1.25, v.y), 30 * v.z};
   const CellBlocks halves = cell_blocks(exec::Host(1), m, 12 * 30 * 12, Renumber::bisection);
   EXPECT_EQ(cut_faces(exec::Host(1), m, halves) * m.faces(), 12 * 12);
@@ -267,11 +261,11 @@ TEST(CellBlocks, OfBisectionDivideLayersThatCrowdAtAWall) {
 }
 
 TEST(CellBlocks, KeepTheOwnSequenceUnlessItIsPoor) {
-  const Mesh own = box(40, 40, 40);
+  const Mesh own = box_of_cubes(40, 40, 40);
   const CellBlocks b = cell_blocks(exec::Host(1), own, 1000, Renumber::bisection);
   for (std::size_t k = 0; k < std::size_t(b.blocks()); ++k)
     EXPECT_TRUE(std::is_sorted(b.order.begin() + b.offsets[k], b.order.begin() + b.offsets[k + 1])) << "block " << k;
-  const Mesh random = box(40, 40, 40, random_names(40 * 40 * 40));
+  const Mesh random = box_of_cubes(40, 40, 40, random_names(40 * 40 * 40, 5));
   const CellBlocks r = cell_blocks(exec::Host(1), random, 1000, Renumber::bisection);
   EXPECT_LT(mean_distance(random, r), 1.01 * mean_distance(own, b));
   const CellBlocks metis = cell_blocks(exec::Host(1), random, 1000, Renumber::metis);
@@ -281,8 +275,8 @@ TEST(CellBlocks, KeepTheOwnSequenceUnlessItIsPoor) {
 TEST(CellBlocks, CutFewFaces) {
   constexpr Index n = 48, most = 1728;  // 64 cubes of 12 at best
   const double cubes = 3.0 * 3 / (3 * (n - 1));
-  for (const schedule::Order& name : {identity(n * n * n), random_names(n * n * n)}) {
-    const Mesh m = box(n, n, n, name);
+  for (const schedule::Order& name : {identity(n * n * n), random_names(n * n * n, 5)}) {
+    const Mesh m = box_of_cubes(n, n, n, name);
     const auto cut = [&](Renumber how) {
       return cut_faces(exec::Host(2), m, cell_blocks(exec::Host(2), m, most, how));
     };
@@ -294,8 +288,8 @@ TEST(CellBlocks, CutFewFaces) {
 }
 
 TEST(CellBlocks, OfGrowthLeaveFewSmallOnes) {
-  for (const schedule::Order& name : {identity(60 * 60 * 60), random_names(60 * 60 * 60)}) {
-    const CellBlocks b = cell_blocks(exec::Host(1), box(60, 60, 60, name), 1024, Renumber::growth);
+  for (const schedule::Order& name : {identity(60 * 60 * 60), random_names(60 * 60 * 60, 5)}) {
+    const CellBlocks b = cell_blocks(exec::Host(1), box_of_cubes(60, 60, 60, name), 1024, Renumber::growth);
     EXPECT_LE(b.blocks(), 216 * 1.05);
     Index small = 0;
     for (std::size_t k = 1; k < b.offsets.size(); ++k) small += b.offsets[k] - b.offsets[k - 1] < 256;
@@ -304,13 +298,13 @@ TEST(CellBlocks, OfGrowthLeaveFewSmallOnes) {
 }
 
 TEST(CellBlocks, OfGrowthFillUpWithIsolatedCells) {
-  const CellBlocks b = cell_blocks(exec::Host(1), mesh_of(std::vector<Vector3>(100, {0, 0, 0}), {}, identity(100)), 40,
-                                   Renumber::growth);
+  const CellBlocks b = cell_blocks(
+      exec::Host(1), mesh_of_cells(std::vector<Vector3>(100, {0, 0, 0}), {}, identity(100)), 40, Renumber::growth);
   EXPECT_EQ(b.offsets, (std::vector<Index>{0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100}));
 }
 
 TEST(CellBlocks, RefuseWhatCannotBe) {
-  Mesh m = box(3, 3, 3);
+  Mesh m = box_of_cubes(3, 3, 3);
   EXPECT_THROW(cell_blocks(exec::Host(1), m, 0, Renumber::none), Error);
   EXPECT_THROW(cell_blocks(exec::Host(1), m, -7, Renumber::growth), Error);
   m.volume.clear();

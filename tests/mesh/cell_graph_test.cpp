@@ -3,8 +3,6 @@
 // ones, in both orders of cells, whichever way the threads share them.
 #include "mesh/cell_graph.hpp"
 
-#include <numeric>
-
 #include "krilu/error.hpp"
 #include "support/support.hpp"
 
@@ -53,14 +51,6 @@ Faces lattice(Index cells, Index row, Index plane, const Indices& name = {}) {
   return m;
 }
 
-Indices random_names(Index n) {
-  Indices name(static_cast<std::size_t>(n));
-  std::iota(name.begin(), name.end(), 0);
-  std::mt19937_64 random(7);
-  for (std::size_t i = name.size(); i > 1; --i) std::swap(name[i - 1], name[random() % i]);
-  return name;
-}
-
 TEST(CellFaces, AreThoseOfASmallGraphInBothDirections) {
   const Faces m{4, {2, 0, 1}, {1, 3, 0}};
   const CellFaces g = cell_faces(exec::Host(1), m.cells, m.owner, m.neighbour);
@@ -92,7 +82,7 @@ TEST(CellFaces, MayBeManyOfOneCellAndSeveralOfTheSameTwo) {
 
 TEST(CellFaces, AreTheSameOnLargeMeshesForAnyOrderAndAnyNumberOfThreads) {
   constexpr Index cells = 400003;  // faces enough for ranges, the last range not full
-  for (const Indices& name : {Indices{}, random_names(cells)}) {
+  for (const Indices& name : {Indices{}, random_names(cells, 7)}) {
     const Faces m = lattice(cells, 70, 4900, name);
     for (int threads : {1, 2, 3, 4, 7})
       expect_faces_of_cells(cell_faces(exec::Host(threads), m.cells, m.owner, m.neighbour), m);

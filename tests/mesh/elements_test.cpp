@@ -26,7 +26,9 @@ using krilu::mesh::Elements;
 using krilu::mesh::Shape;
 using krilu::mesh::WrongElement;
 
-Mesh mesh_of(Elements e) { return krilu::mesh::to_mesh(krilu::exec::Host(1), krilu::mesh::to_polyhedra(std::move(e))); }
+Mesh mesh_of_elements(Elements e) {
+  return krilu::mesh::to_mesh(krilu::exec::Host(1), krilu::mesh::to_polyhedra(std::move(e)));
+}
 
 /// The unit cube's corners in VTK's sequence, and the middle of its top side raised to z = 2.
 Elements cube_corners() {
@@ -37,7 +39,7 @@ Elements cube_corners() {
   return e;
 }
 
-void add(Elements& e, Shape shape, const std::vector<Index>& corners) { e.cells.add(shape, corners.data()); }
+void add_cell(Elements& e, Shape shape, const std::vector<Index>& corners) { e.cells.add(shape, corners.data()); }
 
 struct Solid {
   Shape shape;
@@ -62,8 +64,8 @@ TEST(Elements, EachSolidTurnedEitherWay) {
     for (const auto& corners : {s.corners, s.turned}) {
       SCOPED_TRACE(int(s.shape));
       Elements e = cube_corners();
-      add(e, s.shape, corners);
-      const Mesh m = mesh_of(e);
+      add_cell(e, s.shape, corners);
+      const Mesh m = mesh_of_elements(e);
       ASSERT_EQ(m.cells, 1);
       EXPECT_EQ(m.faces(), 0);
       EXPECT_EQ(m.boundary.size(), s.faces);
@@ -79,9 +81,9 @@ TEST(Elements, EachSolidTurnedEitherWay) {
 
 TEST(Elements, PyramidOnAHexahedron) {
   Elements e = cube_corners();
-  add(e, Shape::pyramid, {7, 6, 5, 4, 8});
-  add(e, Shape::hexahedron, {0, 1, 2, 3, 4, 5, 6, 7});
-  const Mesh m = mesh_of(e);
+  add_cell(e, Shape::pyramid, {7, 6, 5, 4, 8});
+  add_cell(e, Shape::hexahedron, {0, 1, 2, 3, 4, 5, 6, 7});
+  const Mesh m = mesh_of_elements(e);
   ASSERT_EQ(m.faces(), 1);
   EXPECT_EQ(m.owner[0], 0);
   EXPECT_EQ(m.neighbour[0], 1);
@@ -130,7 +132,7 @@ Elements box_of(const std::vector<std::pair<Shape, std::vector<Index>>>& parts, 
       if (shape == Shape::prism || shape == Shape::hexahedron)
         std::rotate(corners.begin(), corners.begin() + std::ptrdiff_t(corners.size() / 2), corners.end());
     }
-    add(e, shape, corners);
+    add_cell(e, shape, corners);
   }
   return e;
 }
@@ -156,7 +158,7 @@ TEST(Elements, BoxesOfEachShape) {
   for (std::size_t k = 0; k < cuts.size(); ++k) {
     SCOPED_TRACE(k);
     const std::size_t n = cuts[k].size();
-    const Mesh m = mesh_of(box_of(cuts[k], 4, 3, 2, 5));
+    const Mesh m = mesh_of_elements(box_of(cuts[k], 4, 3, 2, 5));
     ASSERT_EQ(std::size_t(m.cells), 24 * n);
     krilu::test::expect_closed_cells(m);
     krilu::test::expect_upper_triangular_order(m);
@@ -174,9 +176,9 @@ Elements plane() {
   Elements e;
   e.dimensions = 2;
   e.points = {{0, 0, 7}, {1, 0, 7}, {1, 1, 7}, {0, 1, 7}, {3, 0, 7}, {3, 1, 7}};
-  add(e, Shape::triangle, {0, 1, 2});
-  add(e, Shape::triangle, {0, 3, 2});
-  add(e, Shape::quadrilateral, {1, 4, 5, 2});
+  add_cell(e, Shape::triangle, {0, 1, 2});
+  add_cell(e, Shape::triangle, {0, 3, 2});
+  add_cell(e, Shape::quadrilateral, {1, 4, 5, 2});
   return e;
 }
 
@@ -186,7 +188,7 @@ TEST(Elements, ThePlaneIsALayerOfPrisms) {
   const std::array<Index, 2> left{3, 0};
   e.boundary.add(Shape::line, left.data());
   e.patch = {1};
-  const Mesh m = mesh_of(e);
+  const Mesh m = mesh_of_elements(e);
   EXPECT_EQ(std::vector<Index>(m.owner.begin(), m.owner.end()), (std::vector<Index>{0, 0}));
   EXPECT_EQ(std::vector<Index>(m.neighbour.begin(), m.neighbour.end()), (std::vector<Index>{1, 2}));
   krilu::test::expect_near(m.area[0], {-1, 1, 0}, 1e-15);
@@ -234,16 +236,16 @@ TEST(Elements, WhatCannotBe) {
   e.points[2] = {0.5, 0, 0};
   expect_wrong(e, false, 0, "no area");
   e = cube_corners();
-  add(e, Shape::hexahedron, {0, 1, 2, 3, 4, 5, 6, 7});
-  add(e, Shape::tetrahedron, {0, 1, 2, 3});
+  add_cell(e, Shape::hexahedron, {0, 1, 2, 3, 4, 5, 6, 7});
+  add_cell(e, Shape::tetrahedron, {0, 1, 2, 3});
   expect_wrong(e, false, 1, "no volume");
 
   e = plane();
-  add(e, Shape::triangle, {0, 2, 4});
+  add_cell(e, Shape::triangle, {0, 2, 4});
   expect_wrong(e, false, 3, "shares a face with elements 0 and 1");
   e = plane();
   e.points.push_back({2, 0.5, 0});
-  add(e, Shape::triangle, {4, 5, 6});
+  add_cell(e, Shape::triangle, {4, 5, 6});
   expect_wrong(e, false, 3, "shares a face with element 2, counted from 0, and stands on the same side");
 
   const std::vector<std::array<Index, 2>> lines{{0, 1}, {1, 0}, {0, 2}, {0, 4}};

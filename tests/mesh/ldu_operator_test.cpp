@@ -63,7 +63,7 @@ Products products(const Space& ex, const LduOperator<Space>& A, const std::vecto
 }
 
 TYPED_TEST(LduOperatorOn, ProductsAreThoseOfThePlainLoopAndOfCsr) {
-  for (const std::string& name : test::small_meshes())
+  for (const std::string& name : test::small_mesh_names())
     for (const bool symmetric : {true, false}) {
       const Mesh m = generate_mesh(name);
       const sparse::Ldu a = test::transport_matrix(m, {1, symmetric ? Vector3{0, 0, 0} : Vector3{3, -2, 1}});

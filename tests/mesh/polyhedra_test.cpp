@@ -7,13 +7,13 @@
 
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "krilu/error.hpp"
+#include "mesh_checks.hpp"
 #include "support/poly_mesh.hpp"
 #include "support/support.hpp"
 
@@ -26,6 +26,7 @@ using krilu::Vector3;
 using krilu::mesh::Polyhedra;
 using krilu::test::add_face;
 using krilu::test::box;
+using krilu::test::same_bits;
 
 Mesh mesh_of(Polyhedra p, int threads = 2) { return krilu::mesh::to_mesh(krilu::exec::Host(threads), std::move(p)); }
 
@@ -228,11 +229,6 @@ TEST(Polyhedra, AreaVectorsOfACellAddUpToZero) {
     EXPECT_GT(surface[c], 1);
     EXPECT_LE(std::sqrt(krilu::dot(sum[c], sum[c])), 1e-15 * 10 * surface[c]) << "cell " << c;
   }
-}
-
-template <class T>
-bool same_bits(const krilu::Buffer<T>& a, const krilu::Buffer<T>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
 TEST(Polyhedra, SameBitsOnAnyNumberOfThreads) {

@@ -4,13 +4,12 @@
 #include "newton/line_search.hpp"
 
 #include "newton/systems.hpp"
+#include "support/not_finite.hpp"
 
 namespace krilu::test {
 namespace {
 
 using newton::Backtracking;
-
-const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
 
 TEST(Backtracking, BeginsWithTheFullStep) { EXPECT_EQ(Backtracking(1, 0.1).length(), 1); }
 

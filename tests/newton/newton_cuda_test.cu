@@ -23,10 +23,6 @@ namespace {
 constexpr Index side = 33;
 constexpr double lambda = 6;
 
-struct NewtonSolved {
-  NewtonResult r;
-  std::vector<double> x;
-};
 template <class E>
 NewtonSolved solved(const E& equations, NewtonOptions options, const std::string& device) {
   options.linear.device = device;

@@ -23,15 +23,11 @@ NewtonOptions options_with(const char* device, const char* precond, const char* 
   return o;
 }
 
-struct Solved {
-  NewtonResult r;
-  std::vector<double> x;
-};
 template <class R>
-Solved alone(const R& rows, const NewtonOptions& o) {
+NewtonSolved alone(const R& rows, const NewtonOptions& o) {
   const RowEquations<R> equations(rows);
   NewtonSolver newton(equations, o);
-  Solved s{{}, std::vector<double>(std::size_t(rows.rows()), 0.1)};
+  NewtonSolved s{{}, std::vector<double>(std::size_t(rows.rows()), 0.1)};
   s.r = newton.solve(s.x);
   return s;
 }
@@ -54,7 +50,7 @@ std::vector<NewtonResult> together(const R& rows, const NewtonOptions& o, const 
 
 template <class R>
 void expect_those_of_one(const R& rows, const NewtonOptions& o, const std::vector<Starts>& all) {
-  const Solved one = alone(rows, o);
+  const NewtonSolved one = alone(rows, o);
   ASSERT_EQ(one.r.status, Status::converged);
   for (const Starts& starts : all) {
     SCOPED_TRACE(text_of(starts) + " " + o.linear.device + " " + o.linear.precond + " " + o.jacobian);
@@ -147,7 +143,7 @@ TEST(NewtonRanks, ARankThatIsToldToStopStopsAll) {
 
 /// What all of three ranks say that is refused.
 template <class F>
-void expect_refused(F f, const std::vector<std::string>& words) {
+void expect_all_refuse(F f, const std::vector<std::string>& words) {
   std::mutex mutex;
   std::vector<std::string> said;
   run_ranks(3, [&](const std::shared_ptr<Communicator>& c) {
@@ -163,7 +159,7 @@ TEST(NewtonRanks, WhatOneRankFindsWrongAllRefuse) {
   const Bratu bratu{9, 6};
   const auto rows_from = [&](int rank) { return RowEquations(bratu, 27 * rank, 27); };
   const NewtonOptions o = options_with("host", "ilu0", "own");
-  expect_refused(
+  expect_all_refuse(
       [&](const auto& c) {
         NewtonOptions own = o;
         if (c->rank() == 1) own.forcing = "guessed";
@@ -171,7 +167,7 @@ TEST(NewtonRanks, WhatOneRankFindsWrongAllRefuse) {
         NewtonSolver(equations, own, c);
       },
       {"rank 1 of 3", "forcing"});
-  expect_refused(
+  expect_all_refuse(
       [&](const auto& c) {
         NewtonOptions own = o;
         if (c->rank() == 1) own.linear.precond = "jacobi";
@@ -179,13 +175,13 @@ TEST(NewtonRanks, WhatOneRankFindsWrongAllRefuse) {
         NewtonSolver(equations, own, c);
       },
       {"equations and options", "rank 1"});
-  expect_refused(
+  expect_all_refuse(
       [&](const auto& c) {
         const RowEquations equations(bratu, 20 * c->rank(), 27);  // some twice, some never
         NewtonSolver(equations, o, c);
       },
       {"row"});
-  expect_refused(
+  expect_all_refuse(
       [&](const auto& c) {
         const auto equations = rows_from(c->rank());
         NewtonSolver newton(equations, o, c);
@@ -194,7 +190,7 @@ TEST(NewtonRanks, WhatOneRankFindsWrongAllRefuse) {
         newton.solve(x);
       },
       {"rank 2 of 3", "row 5"});
-  expect_refused(
+  expect_all_refuse(
       [&](const auto& c) {
         const auto equations = rows_from(c->rank());
         NewtonSolver newton(equations, o, c);
@@ -219,7 +215,7 @@ TEST(NewtonRanks, ACouplingThatIsNoNumberIsEverybodysWhateverThePreconditioner) 
       SCOPED_TRACE(std::string(precond) + " " + precision);
       NewtonOptions o = options_with("host", precond, "own");
       o.linear.precision = precision;
-      expect_refused(
+      expect_all_refuse(
           [&](const auto& c) {
             const RowEquations equations(Spoilt{{9, 6}}, 27 * c->rank(), 27);
             NewtonSolver newton(equations, o, c);
@@ -233,7 +229,7 @@ TEST(NewtonRanks, ACouplingThatIsNoNumberIsEverybodysWhateverThePreconditioner) 
 TEST(NewtonRanks, OverlapWithScalesOfValuesIsRefusedOnAllRanks) {
   NewtonOptions o = options_with("host", "ras:1,1", "own");
   o.linear.scaling = "matching";
-  expect_refused(
+  expect_all_refuse(
       [&](const auto& c) {
         const RowEquations equations(Bratu{9, 6}, 27 * c->rank(), 27);
         NewtonSolver newton(equations, o, c);

@@ -8,25 +8,14 @@
 
 #include "krilu/newton.hpp"
 #include "newton/systems.hpp"
+#include "support/not_finite.hpp"
 #include "support/split_matrix.hpp"
 
 namespace krilu::test {
 namespace {
 
-const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
-
-bool any_has(const std::vector<std::string>& lines, const std::string& part) {
-  return std::any_of(lines.begin(), lines.end(),
-                     [&](const std::string& l) { return l.find(part) != std::string::npos; });
-}
-
-struct Solved {
-  NewtonResult r;
-  std::vector<double> x;
-};
-
 /// What must hold of every result, however it ended: the residual is that of x, and the history adds up.
-void expect_honest(const Equations& equations, const Solved& s) {
+void expect_honest(const Equations& equations, const NewtonSolved& s) {
   const NewtonResult& r = s.r;
   for (double v : s.x) ASSERT_TRUE(std::isfinite(v));
   const double truth = norm_of(residual_of(equations, s.x));
@@ -60,15 +49,15 @@ void expect_honest(const Equations& equations, const Solved& s) {
   for (const double part : {t.analyse, t.residual, t.jacobian, t.factor, t.linear}) EXPECT_GE(part, 0);
 }
 
-Solved solve(const Equations& equations, std::vector<double> x, const NewtonOptions& options) {
+NewtonSolved solve(const Equations& equations, std::vector<double> x, const NewtonOptions& options) {
   NewtonSolver newton(equations, options);
   NewtonResult r = newton.solve(x);
   EXPECT_EQ(r.bytes, newton.bytes());
-  Solved s{std::move(r), std::move(x)};
+  NewtonSolved s{std::move(r), std::move(x)};
   expect_honest(equations, s);
   return s;
 }
-void expect_converged(const Solved& s, double rtol) {
+void expect_converged(const NewtonSolved& s, double rtol) {
   EXPECT_EQ(s.r.status, Status::converged) << (s.r.notes.empty() ? "" : s.r.notes.front());
   EXPECT_LE(s.r.residual, rtol * s.r.initial_residual);
 }
@@ -123,7 +112,7 @@ TEST_P(NewtonOn, BratusSolutionIsDenseNewtons) {
   for (const double lambda : {1.0, 6.0}) {
     const Bratu bratu{6, lambda};
     const std::vector<double> zero(36, 0.0), expected = dense_newton(bratu, zero);
-    const Solved s = solve(RowEquations(bratu), zero, options({.rtol = 1e-13}));
+    const NewtonSolved s = solve(RowEquations(bratu), zero, options({.rtol = 1e-13}));
     expect_converged(s, 1e-13);
     EXPECT_LE(apart(s.x, expected), 1e-12);
     EXPECT_LE(s.r.iterations, 8);
@@ -132,7 +121,7 @@ TEST_P(NewtonOn, BratusSolutionIsDenseNewtons) {
 
 TEST_P(NewtonOn, AWeakSourceGivesPoissonsMaximum) {
   // e^u is 1 then: -(w_xx + w_yy) = 1 has its maximum 0.07367 in the middle of the square.
-  const Solved s = solve(RowEquations(Bratu{31, 1e-3}), std::vector<double>(31 * 31, 0.0), options());
+  const NewtonSolved s = solve(RowEquations(Bratu{31, 1e-3}), std::vector<double>(31 * 31, 0.0), options());
   expect_converged(s, 1e-8);
   EXPECT_NEAR(*std::max_element(s.x.begin(), s.x.end()) / 1e-3, 0.07367, 1e-4);
 }
@@ -149,7 +138,7 @@ TEST_P(NewtonOn, EveryJacobianWithEverySolverAndPreconditionerFindsTheSameRoot) 
         NewtonOptions o = options({.rtol = 1e-10, .jacobian = jacobian});
         o.linear.solver = solver;
         o.linear.precond = precond;
-        const Solved s = solve(own, std::vector<double>(150, 0.0), o);
+        const NewtonSolved s = solve(own, std::vector<double>(150, 0.0), o);
         expect_converged(s, 1e-10);
         EXPECT_LE(apart(s.x, root), 1e-8);
         EXPECT_EQ(s.r.solver, solver);
@@ -161,7 +150,7 @@ TEST_P(NewtonOn, EveryJacobianWithEverySolverAndPreconditionerFindsTheSameRoot) 
       }
   for (const char* jacobian : {"finite-differences", "matrix-free", "auto"}) {
     SCOPED_TRACE(std::string("without a Jacobian, ") + jacobian);
-    const Solved s = solve(bare, std::vector<double>(150, 0.0), options({.rtol = 1e-10, .jacobian = jacobian}));
+    const NewtonSolved s = solve(bare, std::vector<double>(150, 0.0), options({.rtol = 1e-10, .jacobian = jacobian}));
     expect_converged(s, 1e-10);
     EXPECT_LE(apart(s.x, root), 1e-8);
   }
@@ -185,7 +174,7 @@ TEST_P(NewtonOn, EveryPrecisionInsideFindsTheSameRoot) {
       NewtonOptions o = options({.rtol = 1e-11, .jacobian = jacobian});
       o.linear.solver = in.solver;
       o.linear.precision = in.precision;
-      const Solved s = solve(equations, std::vector<double>(150, 0.0), o);
+      const NewtonSolved s = solve(equations, std::vector<double>(150, 0.0), o);
       expect_converged(s, 1e-11);
       EXPECT_LE(apart(s.x, root), 1e-9);
     }
@@ -197,7 +186,7 @@ TEST_P(NewtonOn, EveryForcingTermFindsTheSameRoot) {
   for (const char* forcing : {"eisenstat-walker-1", "eisenstat-walker-2", "fixed:0.5", "fixed:1e-3", "fixed:1e-10"})
     for (const char* search : {"backtracking", "none"}) {
       SCOPED_TRACE(std::string(forcing) + " " + search);
-      const Solved s =
+      const NewtonSolved s =
           solve(RowEquations(bratu), zero, options({.rtol = 1e-12, .forcing = forcing, .line_search = search}));
       expect_converged(s, 1e-12);
       EXPECT_LE(apart(s.x, expected), 1e-10);
@@ -222,8 +211,8 @@ TEST_P(NewtonOn, AutoNamesItsLinearSolver) {
 TEST_P(NewtonOn, UnknownsOfARowInAnySequence) {
   const std::vector<double> root = random_values(120, 93);
   const Tangled t = tangled(120, 0.1, 0.05, root, 93);
-  const Solved a = solve(RowEquations(t), std::vector<double>(120, 0.0), options());
-  const Solved b = solve(RowEquations(Disordered<Tangled>{t}), std::vector<double>(120, 0.0), options());
+  const NewtonSolved a = solve(RowEquations(t), std::vector<double>(120, 0.0), options());
+  const NewtonSolved b = solve(RowEquations(Disordered<Tangled>{t}), std::vector<double>(120, 0.0), options());
   EXPECT_EQ(bits(a.x), bits(b.x));
 }
 
@@ -254,8 +243,8 @@ TEST(Convergence, IsQuadraticWhereEachSystemIsSolved) {
   const RowEquations equations(tangled(100, 0.5, 0.2, root, 94));
   std::vector<double> error;
   for (int steps = 1; steps <= 8; ++steps) {
-    const Solved s = solve(equations, std::vector<double>(100, 0.0),
-                           one_thread({.rtol = 1e-15, .max_iterations = steps, .forcing = "fixed:1e-12"}));
+    const NewtonSolved s = solve(equations, std::vector<double>(100, 0.0),
+                                 one_thread({.rtol = 1e-15, .max_iterations = steps, .forcing = "fixed:1e-12"}));
     double sum = 0;
     for (std::size_t i = 0; i < root.size(); ++i) sum += (s.x[i] - root[i]) * (s.x[i] - root[i]);
     error.push_back(std::sqrt(sum));
@@ -273,7 +262,8 @@ TEST(Convergence, IsQuadraticWhereEachSystemIsSolved) {
 TEST(Convergence, IsSuperlinearWithBothChoices) {
   const RowEquations equations(Bratu{40, 6.5});
   for (const char* forcing : {"eisenstat-walker-1", "eisenstat-walker-2"}) {
-    const Solved s = solve(equations, std::vector<double>(1600, 0.0), one_thread({.rtol = 1e-12, .forcing = forcing}));
+    const NewtonSolved s =
+        solve(equations, std::vector<double>(1600, 0.0), one_thread({.rtol = 1e-12, .forcing = forcing}));
     SCOPED_TRACE(std::string(forcing) + ": " + residuals(s.r.history));
     expect_converged(s, 1e-12);
     // The last step is asked for half of what remained: it is no part of the order.
@@ -291,7 +281,7 @@ TEST(Convergence, IsSuperlinearWithBothChoices) {
 
 TEST(Convergence, IsOnlyLinearWithAFixedTerm) {
   const RowEquations equations(Bratu{40, 6.5});
-  const Solved s =
+  const NewtonSolved s =
       solve(equations, std::vector<double>(1600, 0.0), one_thread({.rtol = 1e-12, .forcing = "fixed:0.1"}));
   expect_converged(s, 1e-12);
   EXPECT_GE(s.r.iterations, 10);
@@ -307,7 +297,7 @@ TEST(Convergence, IsOnlyLinearWithAFixedTerm) {
 TEST(Convergence, OfALinearSystemTakesOneStepPerForcingTerm) {
   const CsrMatrix a = random_matrix({.rows = 100, .per_row = 4, .symmetric_pattern = false, .seed = 95});
   const Tangled t{std::make_shared<const CsrMatrix>(a), 0, 0, std::vector<double>(100, 1.0)};
-  const Solved s = solve(RowEquations(t), std::vector<double>(100, 0.0), one_thread({.forcing = "fixed:1e-10"}));
+  const NewtonSolved s = solve(RowEquations(t), std::vector<double>(100, 0.0), one_thread({.forcing = "fixed:1e-10"}));
   expect_converged(s, 1e-8);
   EXPECT_EQ(s.r.iterations, 1);
   EXPECT_LE(true_residual(a, s.x, t.b), 1.1e-10);
@@ -317,10 +307,10 @@ TEST(Convergence, OfALinearSystemTakesOneStepPerForcingTerm) {
 TEST(Convergence, ForcingTermsSaveInnerIterations) {
   const RowEquations equations(Bratu{100, 6.5});
   const std::vector<double> zero(10000, 0.0);
-  const Solved fixed = solve(equations, zero, {.forcing = "fixed:1e-6"});
+  const NewtonSolved fixed = solve(equations, zero, {.forcing = "fixed:1e-6"});
   expect_converged(fixed, 1e-8);
   for (const char* forcing : {"eisenstat-walker-1", "eisenstat-walker-2"}) {
-    const Solved s = solve(equations, zero, {.forcing = forcing});
+    const NewtonSolved s = solve(equations, zero, {.forcing = forcing});
     expect_converged(s, 1e-8);
     EXPECT_LE(s.r.inner_iterations, 0.65 * fixed.r.inner_iterations) << forcing;
   }
@@ -329,12 +319,12 @@ TEST(Convergence, ForcingTermsSaveInnerIterations) {
 TEST(Convergence, EachLinearSystemIsSolvedAsWellAsItWasAsked) {
   const RowEquations equations(Bratu{30, 6});
   for (const char* jacobian : {"own", "finite-differences", "matrix-free"}) {
-    const Solved s = solve(equations, std::vector<double>(900, 0.0), one_thread({.jacobian = jacobian}));
+    const NewtonSolved s = solve(equations, std::vector<double>(900, 0.0), one_thread({.jacobian = jacobian}));
     for (std::size_t k = 1; k < s.r.history.size(); ++k)
       EXPECT_LE(s.r.history[k].linear_residual, s.r.history[k].forcing * (1 + 1e-12));
     EXPECT_EQ(s.r.history[1].forcing, 0.3);
   }
-  const Solved s =
+  const NewtonSolved s =
       solve(equations, std::vector<double>(900, 0.0), one_thread({.first_forcing = 0.05, .most_forcing = 0.06}));
   EXPECT_EQ(s.r.history[1].forcing, 0.05);
   for (const NewtonStep& step : s.r.history) EXPECT_LE(step.forcing, 0.06);
@@ -346,7 +336,7 @@ TEST_P(NewtonOn, FullStepsLeadAwayWhereBacktrackingDoesNot) {
   const RowEquations equations(Arctangents{50});
   for (const double start : {2.0, 3.0, 20.0}) {
     const std::vector<double> x(50, start);
-    const Solved full =
+    const NewtonSolved full =
         solve(equations, x, options({.max_iterations = 5, .forcing = "fixed:1e-10", .line_search = "none"}));
     EXPECT_NE(full.r.status, Status::converged);
     EXPECT_GT(full.r.residual, full.r.initial_residual);
@@ -357,7 +347,7 @@ TEST_P(NewtonOn, FullStepsLeadAwayWhereBacktrackingDoesNot) {
     for (const char* forcing : {"eisenstat-walker-1", "eisenstat-walker-2", "fixed:1e-10"})
       for (const char* jacobian : {"own", "finite-differences", "matrix-free"}) {
         SCOPED_TRACE(std::string(forcing) + " " + jacobian + " from " + std::to_string(start));
-        const Solved s = solve(equations, x, options({.forcing = forcing, .jacobian = jacobian}));
+        const NewtonSolved s = solve(equations, x, options({.forcing = forcing, .jacobian = jacobian}));
         expect_converged(s, 1e-8);
         EXPECT_LT(s.r.history[1].length, 1);
         EXPECT_GT(s.r.evaluations, s.r.iterations + 1);
@@ -371,7 +361,7 @@ TEST_P(NewtonOn, TheFirstLengthIsTheParabolasMinimum) {
   // arctan x from 3: the full step leads to 3 - 10 arctan 3 = -9.49.
   const double here = std::atan(3.0), there = std::atan(3 - 10 * here);
   const double g0 = here * here, slope = -2 * g0, bend = there * there - g0 - slope;
-  const Solved s = solve(RowEquations(Arctangents{1}), {3.0}, options({.forcing = "fixed:1e-10"}));
+  const NewtonSolved s = solve(RowEquations(Arctangents{1}), {3.0}, options({.forcing = "fixed:1e-10"}));
   expect_converged(s, 1e-8);
   EXPECT_NEAR(s.r.history[1].length, -slope / (2 * bend), 1e-9);  // 0.42
   EXPECT_NEAR(s.r.history[1].residual, std::abs(std::atan(3 + s.r.history[1].length * -10 * here)), 1e-8);
@@ -379,7 +369,7 @@ TEST_P(NewtonOn, TheFirstLengthIsTheParabolasMinimum) {
 
 TEST_P(NewtonOn, FullStepsDoWhereTheyLeadThere) {
   const RowEquations equations(Arctangents{50});
-  const Solved s = solve(equations, std::vector<double>(50, 1.2), options({.line_search = "none"}));
+  const NewtonSolved s = solve(equations, std::vector<double>(50, 1.2), options({.line_search = "none"}));
   expect_converged(s, 1e-8);
 }
 
@@ -387,11 +377,11 @@ TEST_P(NewtonOn, WhereFIsNoNumberTheStepIsShortened) {
   // From 3 the full step of log x = 0 goes to 3 - 3 log 3 = -0.3.
   const RowEquations equations(Each{40, [](double v) { return std::log(v); }, [](double v) { return 1 / v; }});
   const std::vector<double> three(40, 3.0);
-  const Solved s = solve(equations, three, options());
+  const NewtonSolved s = solve(equations, three, options());
   expect_converged(s, 1e-8);
   EXPECT_EQ(s.r.history[1].length, 0.5);
   for (double v : s.x) EXPECT_NEAR(v, 1, 1e-7);
-  const Solved full = solve(equations, three, options({.line_search = "none"}));
+  const NewtonSolved full = solve(equations, three, options({.line_search = "none"}));
   EXPECT_EQ(full.r.status, Status::diverged);
   EXPECT_EQ(full.r.iterations, 0);
   EXPECT_EQ(full.x, three);
@@ -407,7 +397,7 @@ TEST_P(NewtonOn, WithoutARootItStagnatesAndSaysSo) {
   for (int i = 0; i < 30; ++i) start.push_back(1 + 1e-3 * i);
   NewtonOptions o = options({.max_iterations = 1000});
   o.linear.solver = "gmres";
-  const Solved s = solve(equations, start, o);
+  const NewtonSolved s = solve(equations, start, o);
   EXPECT_EQ(s.r.status, Status::stagnated);
   EXPECT_LT(s.r.iterations, 1000);
   EXPECT_TRUE(any_has(s.r.notes, "no length of the last step lowers ||F||"));
@@ -421,7 +411,7 @@ TEST_P(NewtonOn, StepsThatAreUsedUp) {
   const int all = solve(equations, zero, options()).r.iterations;
   ASSERT_GE(all, 3);
   for (int most = 1; most < all; ++most) {
-    const Solved s = solve(equations, zero, options({.max_iterations = most}));
+    const NewtonSolved s = solve(equations, zero, options({.max_iterations = most}));
     EXPECT_EQ(s.r.status, Status::max_iterations);
     EXPECT_EQ(s.r.iterations, most);
   }
@@ -430,12 +420,12 @@ TEST_P(NewtonOn, StepsThatAreUsedUp) {
 
 TEST_P(NewtonOn, NoStepsAllowedAreNone) {
   const std::vector<double> zero(100, 0.0);
-  const Solved s = solve(RowEquations(Bratu{10, 6}), zero, options({.max_iterations = 0}));
+  const NewtonSolved s = solve(RowEquations(Bratu{10, 6}), zero, options({.max_iterations = 0}));
   EXPECT_EQ(s.r.status, Status::max_iterations);
   EXPECT_EQ(s.r.iterations, 0);
   EXPECT_EQ(s.x, zero);
   EXPECT_EQ(s.r.residual, s.r.initial_residual);
-  const Solved there = solve(RowEquations(Bratu{10, 0}), zero, options({.max_iterations = 0}));
+  const NewtonSolved there = solve(RowEquations(Bratu{10, 0}), zero, options({.max_iterations = 0}));
   EXPECT_EQ(there.r.status, Status::converged) << "none was needed";
 }
 
@@ -444,14 +434,15 @@ TEST_P(NewtonOn, StepsShorterThanTheStepToleranceEndIt) {
   const double tolerance = 1e-3;
   int enough = 0;  // steps until one is short enough
   for (std::vector<double> before(100, 0.0);; ++enough) {
-    const Solved s =
+    const NewtonSolved s =
         solve(equations, std::vector<double>(100, 0.0), options({.rtol = 0, .max_iterations = enough + 1}));
     std::vector<double> step;
     for (std::size_t i = 0; i < before.size(); ++i) step.push_back(s.x[i] - before[i]);
     before = s.x;
     if (norm_of(step) <= tolerance * norm_of(before)) break;
   }
-  const Solved s = solve(equations, std::vector<double>(100, 0.0), options({.rtol = 0, .step_tolerance = tolerance}));
+  const NewtonSolved s =
+      solve(equations, std::vector<double>(100, 0.0), options({.rtol = 0, .step_tolerance = tolerance}));
   EXPECT_EQ(s.r.status, Status::stagnated);
   EXPECT_TRUE(any_has(s.r.notes, "step tolerance"));
   EXPECT_EQ(s.r.iterations, enough + 1);
@@ -473,7 +464,7 @@ TEST_P(NewtonOn, ProgressSeesEveryStepAndMayEndIt) {
     EXPECT_EQ(seen[k].residual, all.history[k + 1].residual);
     EXPECT_EQ(seen[k].inner_iterations, all.history[k + 1].inner_iterations);
   }
-  Solved stopped{{}, std::vector<double>(100, 0.0)};
+  NewtonSolved stopped{{}, std::vector<double>(100, 0.0)};
   stopped.r = newton.solve(stopped.x, [](const NewtonStep& step) { return step.iteration < 2; });
   EXPECT_EQ(stopped.r.status, Status::interrupted);
   EXPECT_EQ(stopped.r.iterations, 2);
@@ -488,13 +479,13 @@ TEST_P(NewtonOn, ProgressSeesEveryStepAndMayEndIt) {
 TEST_P(NewtonOn, AStartThatIsASolutionTakesNoStep) {
   const RowEquations equations(Each{20, [](double v) { return v - 1; }, [](double) { return 1.0; }});
   for (const double rtol : {1e-8, 0.0}) {
-    const Solved s = solve(equations, std::vector<double>(20, 1.0), options({.rtol = rtol}));
+    const NewtonSolved s = solve(equations, std::vector<double>(20, 1.0), options({.rtol = rtol}));
     EXPECT_EQ(s.r.status, Status::converged);
     EXPECT_EQ(s.r.iterations, 0);
     EXPECT_EQ(s.r.evaluations, 1);
     EXPECT_EQ(s.x, std::vector<double>(20, 1.0));
   }
-  const Solved near = solve(equations, std::vector<double>(20, 1.001), options({.atol = 0.01}));
+  const NewtonSolved near = solve(equations, std::vector<double>(20, 1.001), options({.atol = 0.01}));
   EXPECT_EQ(near.r.status, Status::converged);
   EXPECT_EQ(near.r.iterations, 0);
   EXPECT_EQ(near.x, std::vector<double>(20, 1.001));
@@ -502,7 +493,7 @@ TEST_P(NewtonOn, AStartThatIsASolutionTakesNoStep) {
 
 TEST_P(NewtonOn, TheAbsoluteToleranceEndsItToo) {
   const RowEquations equations(Bratu{10, 6});
-  const Solved s = solve(equations, std::vector<double>(100, 0.0), options({.rtol = 0, .atol = 1e-4}));
+  const NewtonSolved s = solve(equations, std::vector<double>(100, 0.0), options({.rtol = 0, .atol = 1e-4}));
   EXPECT_EQ(s.r.status, Status::converged);
   EXPECT_LE(s.r.residual, 1e-4);
   EXPECT_GT(s.r.residual, 1e-12);
@@ -511,7 +502,7 @@ TEST_P(NewtonOn, TheAbsoluteToleranceEndsItToo) {
 TEST_P(NewtonOn, ToleranceZeroEndsAtRoundingWithoutNaN) {
   const RowEquations equations(Bratu{10, 6});
   for (const char* forcing : {"eisenstat-walker-1", "eisenstat-walker-2", "fixed:1e-8"}) {
-    const Solved s = solve(equations, std::vector<double>(100, 0.0), options({.rtol = 0, .forcing = forcing}));
+    const NewtonSolved s = solve(equations, std::vector<double>(100, 0.0), options({.rtol = 0, .forcing = forcing}));
     EXPECT_TRUE(s.r.status == Status::stagnated || s.r.status == Status::converged) << to_string(s.r.status);
     EXPECT_LE(s.r.residual, 1e-13 * s.r.initial_residual);
   }
@@ -519,7 +510,7 @@ TEST_P(NewtonOn, ToleranceZeroEndsAtRoundingWithoutNaN) {
 
 TEST_P(NewtonOn, NoRowsAreSolvedAtOnce) {
   for (const char* jacobian : {"auto", "finite-differences", "matrix-free"}) {
-    const Solved s = solve(RowEquations(Bratu{0, 1}), {}, options({.jacobian = jacobian}));
+    const NewtonSolved s = solve(RowEquations(Bratu{0, 1}), {}, options({.jacobian = jacobian}));
     EXPECT_EQ(s.r.status, Status::converged);
     EXPECT_EQ(s.r.iterations, 0);
     EXPECT_EQ(s.r.residual, 0);
@@ -530,7 +521,7 @@ TEST_P(NewtonOn, OneRowIsASystemToo) {
   // x^2 = 2
   const RowEquations equations(Each{1, [](double v) { return v * v - 2; }, [](double v) { return 2 * v; }});
   for (const char* jacobian : {"own", "finite-differences", "matrix-free"}) {
-    const Solved s = solve(equations, {1.0}, options({.rtol = 1e-14, .jacobian = jacobian}));
+    const NewtonSolved s = solve(equations, {1.0}, options({.rtol = 1e-14, .jacobian = jacobian}));
     expect_converged(s, 1e-14);
     EXPECT_NEAR(s.x[0], std::sqrt(2.0), 1e-14);
   }
@@ -541,7 +532,7 @@ TEST_P(NewtonOn, LinearSolvesThatFallShortAreCounted) {
   NewtonOptions o = options({.max_iterations = 200});
   o.linear.max_iterations = 3;
   o.linear.precond = "jacobi";
-  const Solved s = solve(equations, std::vector<double>(144, 0.0), o);
+  const NewtonSolved s = solve(equations, std::vector<double>(144, 0.0), o);
   expect_converged(s, 1e-8);
   EXPECT_TRUE(any_has(s.r.notes, "linear solves ended before they met their forcing term"));
   for (const NewtonStep& step : s.r.history) EXPECT_LE(step.inner_iterations, 3);
@@ -551,7 +542,7 @@ TEST_P(NewtonOn, ALinearSolverThatDoesNothingIsNoStep) {
   const std::vector<double> zero(100, 0.0);
   NewtonOptions o = options();
   o.linear.max_iterations = 0;
-  const Solved s = solve(RowEquations(Bratu{10, 6}), zero, o);
+  const NewtonSolved s = solve(RowEquations(Bratu{10, 6}), zero, o);
   EXPECT_EQ(s.r.status, Status::stagnated) << to_string(s.r.status);
   EXPECT_EQ(s.r.iterations, 0);
   EXPECT_LE(s.r.evaluations, 50);
@@ -578,7 +569,7 @@ TEST_P(NewtonOn, AZeroPivotIsNamedByItsRow) {
   EXPECT_EQ(x, (std::vector<double>{0.5, 0.5}));
   NewtonOptions o = options();
   o.linear.precond = "none";
-  const Solved s = solve(equations, {0.5, 0.5}, o);
+  const NewtonSolved s = solve(equations, {0.5, 0.5}, o);
   expect_converged(s, 1e-8);
   EXPECT_NEAR(s.x[0], 2, 1e-7);
   EXPECT_NEAR(s.x[1], 1, 1e-7);
@@ -590,7 +581,7 @@ TEST_P(NewtonOn, ASolverGoesOnAfterAnError) {
   std::vector<double> bad(10, -1.0), x(10, 2.0);
   refusal([&] { newton.solve(bad); });
   EXPECT_EQ(newton.solve(x).status, Status::converged);
-  const Solved fresh = solve(equations, std::vector<double>(10, 2.0), options());
+  const NewtonSolved fresh = solve(equations, std::vector<double>(10, 2.0), options());
   EXPECT_EQ(bits(x), bits(fresh.x));
 }
 
@@ -605,7 +596,7 @@ TEST_P(NewtonOn, ParametersMayChangeBetweenSolves) {
       std::vector<double> x(225, 0.0);
       const NewtonResult r = newton.solve(x);
       EXPECT_EQ(r.status, Status::converged);
-      const Solved fresh =
+      const NewtonSolved fresh =
           solve(RowEquations(Bratu{15, lambda}), std::vector<double>(225, 0.0), options({.jacobian = jacobian}));
       EXPECT_EQ(bits(x), bits(fresh.x)) << jacobian << ", lambda " << lambda;
       EXPECT_EQ(r.inner_iterations, fresh.r.inner_iterations);
@@ -645,12 +636,12 @@ TEST_P(NewtonOn, ASolverThatMovedSolves) {
 TEST_P(NewtonOn, TheSameBitsOnAnyNumberOfThreadsAndSpaces) {
   const RowEquations equations(Bratu{80, 6});  // enough rows for three threads to share
   for (const char* jacobian : {"own", "finite-differences", "matrix-free"}) {
-    const Solved one =
+    const NewtonSolved one =
         solve(equations, std::vector<double>(6400, 0.0), one_thread({.rtol = 1e-2, .jacobian = jacobian}));
     for (const int threads : {1, 2, 3}) {
       NewtonOptions o = options({.rtol = 1e-2, .jacobian = jacobian});
       o.linear.threads = threads;
-      const Solved s = solve(equations, std::vector<double>(6400, 0.0), o);
+      const NewtonSolved s = solve(equations, std::vector<double>(6400, 0.0), o);
       EXPECT_EQ(bits(s.x), bits(one.x)) << jacobian << ", " << threads << " threads";
       EXPECT_EQ(s.r.threads, threads);
       ASSERT_EQ(s.r.history.size(), one.r.history.size());
@@ -712,8 +703,8 @@ TEST_P(NewtonOn, EvaluationsAreWhatIsReported) {
 TEST_P(NewtonOn, AMatrixFreePreconditionerServesAsManyStepsAsItIsToldTo) {
   for (const int lag : {1, 2, 3, 100}) {
     Counted equations(Bratu{10, 6.5});
-    const Solved s = solve(equations, std::vector<double>(100, 0.0),
-                           options({.rtol = 1e-12, .jacobian = "matrix-free", .lag = lag}));
+    const NewtonSolved s = solve(equations, std::vector<double>(100, 0.0),
+                                 options({.rtol = 1e-12, .jacobian = "matrix-free", .lag = lag}));
     expect_converged(s, 1e-12);
     ASSERT_GE(s.r.iterations, 4);
     EXPECT_EQ(equations.jacobians, (s.r.iterations + lag - 1) / lag) << "lag " << lag;
@@ -724,8 +715,8 @@ TEST_P(NewtonOn, APatternNeedsNoValues) {
   const Counted with(Bratu{10, 6}), without(Bratu{10, 6}, false);
   for (const char* jacobian : {"own", "finite-differences", "matrix-free"}) {
     const std::vector<double> zero(100, 0.0);
-    const Solved a = solve(with, zero, options({.jacobian = jacobian}));
-    const Solved b = solve(without, zero, options({.jacobian = jacobian}));
+    const NewtonSolved a = solve(with, zero, options({.jacobian = jacobian}));
+    const NewtonSolved b = solve(without, zero, options({.jacobian = jacobian}));
     EXPECT_EQ(bits(a.x), bits(b.x));
   }
 }

@@ -16,6 +16,7 @@
 
 #include "krilu/equations.hpp"
 #include "krilu/kernel.hpp"
+#include "krilu/newton.hpp"
 #include "support/refusal.hpp"
 #include "support/support.hpp"
 
@@ -179,6 +180,12 @@ inline CsrMatrix jacobian_of(const Equations& equations, const std::vector<doubl
   equations.jacobian(0, a.rows, {x.data()}, {a.values.data()});
   return a;
 }
+
+/// What a solve says of itself, and where it ends.
+struct NewtonSolved {
+  NewtonResult r;
+  std::vector<double> x;
+};
 
 /// max |a_i - b_i| over max |b_i|.
 inline double apart(const std::vector<double>& a, const std::vector<double>& b) {

@@ -5,20 +5,19 @@
 #include <fmt/format.h>
 
 #include "precond/factored.hpp"
+#include "support/matrices.hpp"
 
 namespace krilu::test {
 namespace {
 
 using triangular::Strategy;
 
-const std::vector<std::string> orderings{"natural", "rcm", "multicolour", "metis:3"};
-
 template <class Space>
 class DiluTest : public ::testing::Test {};
 TYPED_TEST_SUITE(DiluTest, Spaces);
 
 /// Small matrices: patterns with all partners, with hardly any, rows longer than two dozen, a missing diagonal's worth.
-std::vector<CsrMatrix> matrices() {
+std::vector<CsrMatrix> dilu_matrices() {
   std::vector<CsrMatrix> all;
   all.push_back(random_matrix({.rows = 40, .per_row = 4, .seed = 101}));
   all.push_back(random_matrix({.rows = 40, .per_row = 4, .symmetric_pattern = false, .seed = 102}));
@@ -31,7 +30,7 @@ std::vector<CsrMatrix> matrices() {
 }
 
 TYPED_TEST(DiluTest, IsItsDefinitionInEveryOrdering) {
-  for (const CsrMatrix& a : matrices())
+  for (const CsrMatrix& a : dilu_matrices())
     for (const std::string& ordering : orderings)
       for (int threads : {1, 3}) {
         SCOPED_TRACE(fmt::format("{} rows, {} nonzeros, {}, {} threads", a.rows, a.nnz(), ordering, threads));
@@ -46,7 +45,7 @@ TYPED_TEST(DiluTest, IsItsDefinitionInEveryOrdering) {
 }
 
 TEST(Dilu, HasTheDiagonalOfItsMatrix) {
-  for (const CsrMatrix& a : matrices())
+  for (const CsrMatrix& a : dilu_matrices())
     for (const char* ordering : {"natural", "multicolour"}) {
       const Dense m = Factored<exec::Host>("dilu", a, {.ordering = ordering}).dense(), d = to_dense(a);
       double elsewhere = 0;
@@ -64,7 +63,7 @@ TEST(Dilu, HasTheDiagonalOfItsMatrix) {
 CsrMatrix tridiagonal(Index n) { return grid(n, 1, false, 105); }
 
 /// The last row and column full: elimination from the first row on fills nothing in.
-CsrMatrix arrow(Index n) {
+CsrMatrix arrowhead(Index n) {
   Dense d(std::size_t(n), std::vector<double>(std::size_t(n), 0.0));
   const auto last = std::size_t(n) - 1;
   for (std::size_t i = 0; i < last; ++i) {
@@ -77,7 +76,7 @@ CsrMatrix arrow(Index n) {
 }
 
 TYPED_TEST(DiluTest, EqualsIlu0AndInvertsWhereNothingFillsIn) {
-  for (const CsrMatrix& a : {tridiagonal(300), arrow(80)}) {
+  for (const CsrMatrix& a : {tridiagonal(300), arrowhead(80)}) {
     const std::vector<double> x = random_values(std::size_t(a.rows), 106);
     std::vector<double> b(x.size());
     sparse::multiply(exec::Host(1), a, x.data(), b.data());
@@ -205,24 +204,12 @@ TYPED_TEST(DiluTest, RoundedItComesWithTheProductOfTheVeryMatrixThatIsAskedFor) 
 
 TYPED_TEST(DiluTest, NewValuesGiveAFreshFactor) { expect_fresh_factor<TypeParam>("dilu", "rcm", 111); }
 
-/// Row 124 (from 1) is read by nobody and has no diagonal worth the name: a zero pivot under any ordering.
-CsrMatrix with_zero_pivot(bool stored) {
-  Dense d = to_dense(random_matrix({.rows = 200, .per_row = 4, .seed = 113}));
-  for (std::size_t j = 0; j < 200; ++j) d[123][j] = d[j][123] = 0;
-  d[123][5] = d[123][77] = 2.5;
-  d[123][123] = stored ? 9 : 0;
-  CsrMatrix a = from_dense(d);
-  for (double& v : a.values)
-    if (v == 9) v = 0;
-  return a;
-}
-
 TYPED_TEST(DiluTest, AZeroPivotIsNamedByTheCallersRowAndMendedByAShift) {
   for (bool stored : {true, false})
     for (const std::string& ordering : orderings)
       for (int threads : {1, 3}) {
         SCOPED_TRACE(ordering);
-        const CsrMatrix a = with_zero_pivot(stored);
+        const CsrMatrix a = with_zero_pivot(stored, 113);
         EXPECT_THROW(Factored<TypeParam>("dilu", a, {.ordering = ordering, .threads = threads}), ZeroPivot);
         EXPECT_EQ(complaint([&] { Factored<TypeParam>("dilu", a, {.ordering = ordering, .threads = threads}); }),
                   "dilu: zero pivot in row 124 (counting from 1): give --shift (0.01, say), another ordering, or "
@@ -244,7 +231,7 @@ TYPED_TEST(DiluTest, APivotThatCancelsIsZeroToo) {
 }
 
 TYPED_TEST(DiluTest, AFailureIsForgottenWithTheNextValues) {
-  const CsrMatrix bad = with_zero_pivot(true);
+  const CsrMatrix bad = with_zero_pivot(true, 113);
   CsrMatrix good = bad;
   for (double& v : good.values)
     if (v == 0) v = 7;

@@ -6,12 +6,11 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "krilu/io.hpp"
 #include "precond/factored.hpp"
 #include "precond/fill.hpp"
 #include "support/matrices.hpp"
+#include "support/not_finite.hpp"
 
 namespace krilu::test {
 namespace {
@@ -20,9 +19,6 @@ using precond::eliminate;
 using precond::EliminationPattern;
 using precond::FilledPattern;
 using precond::Updated;
-
-const double nan = std::numeric_limits<double>::quiet_NaN();
-const double infinity = std::numeric_limits<double>::infinity();
 
 /// A's values over a pattern with levels of fill.
 struct Laid {
@@ -48,7 +44,7 @@ struct Laid {
 };
 
 /// IKJ over the places that `laid` has [Saad 2003, Algorithm 10.4]; multipliers below the diagonal.
-LongDense reference(const Laid& laid, Updated updated) {
+LongDense dense_elimination(const Laid& laid, Updated updated) {
   const auto n = std::size_t(laid.rows);
   LongDense m(n, std::vector<long double>(n, 0));
   std::vector<std::vector<char>> has(n, std::vector<char>(n, 0));
@@ -68,12 +64,8 @@ LongDense reference(const Laid& laid, Updated updated) {
   return m;
 }
 
-struct Named {
-  std::string name;
-  CsrMatrix a;
-};
-std::vector<Named> matrices() {
-  std::vector<Named> all;
+std::vector<NamedMatrix> elimination_matrices() {
+  std::vector<NamedMatrix> all;
   all.push_back({"random", random_matrix({.rows = 120, .per_row = 4, .seed = 901})});
   all.push_back({"unsymmetric", random_matrix({.rows = 120, .per_row = 4, .symmetric_pattern = false, .seed = 902})});
   all.push_back({"long rows", with_long_rows(150, {20, 60, 120}, false, 903)});
@@ -85,8 +77,8 @@ std::vector<Named> matrices() {
   return all;
 }
 
-void expect_reference(Laid laid, Updated updated) {
-  const LongDense expected = reference(laid, updated);
+void expect_dense_elimination(Laid laid, Updated updated) {
+  const LongDense expected = dense_elimination(laid, updated);
   EXPECT_EQ(laid.eliminated(updated, 1), -1);
   for (Index i = 0; i < laid.rows; ++i)
     for (Offset k = laid.pattern.offsets[std::size_t(i)]; k < laid.pattern.offsets[std::size_t(i) + 1]; ++k) {
@@ -98,19 +90,19 @@ void expect_reference(Laid laid, Updated updated) {
 }
 
 TEST(Elimination, IsTheDenseOneOverThePattern) {
-  for (const Named& m : matrices())
+  for (const NamedMatrix& m : elimination_matrices())
     for (int level : {0, 1, 2, 5, int(m.a.rows)}) {
       SCOPED_TRACE(fmt::format("{}, level {}", m.name, level));
-      expect_reference(Laid(m.a, level), Updated::pattern);
+      expect_dense_elimination(Laid(m.a, level), Updated::pattern);
     }
 }
 
 TEST(Elimination, UpdatesOfPivotsAloneAreDilu) {
-  for (const Named& m : matrices())
+  for (const NamedMatrix& m : elimination_matrices())
     for (int level : {0, 1}) {
       SCOPED_TRACE(fmt::format("{}, level {}", m.name, level));
       Laid laid(m.a, level);
-      expect_reference(laid, Updated::pivots);
+      expect_dense_elimination(laid, Updated::pivots);
       // The upper triangle stays as it is.
       const std::vector<double> before = laid.value;
       laid.eliminated(Updated::pivots, 1);

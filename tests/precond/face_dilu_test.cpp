@@ -52,7 +52,7 @@ constexpr bool same_bits = true;
 #endif
 
 TYPED_TEST(FaceDiluOn, IsTheLoopOverFacesBitForBitInTheMeshsOwnOrder) {
-  for (const std::string& name : test::small_meshes())
+  for (const std::string& name : test::small_mesh_names())
     for (const double speed : {0.0, 4.0}) {
       SCOPED_TRACE(name);
       const Mesh m = generate_mesh(name);
@@ -78,7 +78,7 @@ TYPED_TEST(FaceDiluOn, IsTheLoopOverFacesBitForBitInTheMeshsOwnOrder) {
 }
 
 TYPED_TEST(FaceDiluOn, EliminatesInTheOperatorsNumbering) {
-  for (const std::string& name : test::small_meshes())
+  for (const std::string& name : test::small_mesh_names())
     for (const bool turned : {false, true}) {
       Mesh m = generate_mesh(name);
       sparse::Ldu a = test::transport_matrix(m, {1, {5, -1, 2}});
@@ -127,7 +127,7 @@ CsrMatrix filled(const precond::FaceRows& rows, const sparse::Ldu& a, const std:
 }
 
 TEST(FaceRows, AreThoseOfTheMatrix) {
-  for (const std::string& name : test::small_meshes())
+  for (const std::string& name : test::small_mesh_names())
     for (const bool turned : {false, true})
       for (const int threads : {1, 3}) {
         SCOPED_TRACE(name);

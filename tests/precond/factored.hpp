@@ -15,6 +15,8 @@
 
 namespace krilu::test {
 
+inline const std::vector<std::string> orderings{"natural", "rcm", "multicolour", "metis:3"};
+
 struct Setting {
   std::string ordering = "natural";
   int threads = 1;

@@ -69,7 +69,7 @@ Levels levels_of_paths(const CsrView& a) {
 }
 
 /// The places with levels up to `level`, and where a's entries stand in a.
-FilledPattern reference(const CsrView& a, const Levels& lev, int level) {
+FilledPattern pattern_of_levels(const CsrView& a, const Levels& lev, int level) {
   FilledPattern f;
   f.offsets.push_back(0);
   for (Index i = 0; i < a.rows; ++i) {
@@ -123,7 +123,8 @@ TEST(FillPattern, IsTheSumRuleOnADenseMatrixOfLevels) {
     for (int level : {0, 1, 2, 3, 4, 7, int(a.rows), std::numeric_limits<int>::max()})
       for (int threads : {1, 2, 4}) {
         SCOPED_TRACE(fmt::format("{}, level {}, {} threads", name, level, threads));
-        expect_equal(fill_pattern(exec::Host(threads), a, level), reference(a, lev, std::min(level, no_level - 1)));
+        expect_equal(fill_pattern(exec::Host(threads), a, level),
+                     pattern_of_levels(a, lev, std::min(level, no_level - 1)));
       }
   }
 }
@@ -133,7 +134,7 @@ TEST(FillPattern, IsWhatTheShortestPathsThroughLowerVerticesSay) {
     const Levels lev = levels_of_paths(a);
     for (int level : {1, 2, 4}) {
       SCOPED_TRACE(fmt::format("{}, level {}", name, level));
-      expect_equal(fill_pattern(exec::Host(1), a, level), reference(a, lev, level));
+      expect_equal(fill_pattern(exec::Host(1), a, level), pattern_of_levels(a, lev, level));
     }
   }
 }

@@ -5,19 +5,18 @@
 #include <fmt/format.h>
 
 #include "precond/factored.hpp"
+#include "support/matrices.hpp"
 
 namespace krilu::test {
 namespace {
 
 using triangular::Strategy;
 
-const std::vector<std::string> orderings{"natural", "rcm", "multicolour", "metis:3"};
-
 template <class Space>
 class Ilu0Test : public ::testing::Test {};
 TYPED_TEST_SUITE(Ilu0Test, Spaces);
 
-std::vector<CsrMatrix> matrices() {
+std::vector<CsrMatrix> ilu0_matrices() {
   std::vector<CsrMatrix> all;
   all.push_back(random_matrix({.rows = 45, .per_row = 5, .seed = 121}));
   all.push_back(random_matrix({.rows = 45, .per_row = 5, .symmetric_pattern = false, .seed = 122}));
@@ -29,7 +28,7 @@ std::vector<CsrMatrix> matrices() {
 }
 
 TYPED_TEST(Ilu0Test, IsTheTextbooksLoopsInEveryOrdering) {
-  for (const CsrMatrix& a : matrices())
+  for (const CsrMatrix& a : ilu0_matrices())
     for (const std::string& ordering : orderings)
       for (int threads : {1, 3}) {
         SCOPED_TRACE(fmt::format("{} rows, {} nonzeros, {}, {} threads", a.rows, a.nnz(), ordering, threads));
@@ -44,7 +43,7 @@ TYPED_TEST(Ilu0Test, IsTheTextbooksLoopsInEveryOrdering) {
 }
 
 TEST(Ilu0, IsItsMatrixWhereTheMatrixHasEntries) {
-  for (const CsrMatrix& a : matrices())
+  for (const CsrMatrix& a : ilu0_matrices())
     for (const std::string& ordering : orderings) {
       const Dense m = Factored<exec::Host>("ilu0", a, {.ordering = ordering, .height = 8}).dense(), d = to_dense(a);
       double elsewhere = 0;
@@ -133,24 +132,12 @@ TYPED_TEST(Ilu0Test, TheSameBitsUnderAllStrategiesTeamsAndHeights) { expect_same
 
 TYPED_TEST(Ilu0Test, NewValuesGiveAFreshFactor) { expect_fresh_factor<TypeParam>("ilu0", "multicolour", 132); }
 
-/// Row 124 (from 1) reads two others and is read by none; its diagonal is zero or missing.
-CsrMatrix with_zero_pivot(bool stored) {
-  Dense d = to_dense(random_matrix({.rows = 200, .per_row = 4, .seed = 134}));
-  for (std::size_t j = 0; j < 200; ++j) d[123][j] = d[j][123] = 0;
-  d[123][5] = d[123][77] = 2.5;
-  d[123][123] = stored ? 9 : 0;
-  CsrMatrix a = from_dense(d);
-  for (double& v : a.values)
-    if (v == 9) v = 0;
-  return a;
-}
-
 TYPED_TEST(Ilu0Test, AZeroPivotIsNamedByTheCallersRowAndMendedByAShift) {
   for (bool stored : {true, false})
     for (const std::string& ordering : orderings)
       for (int threads : {1, 3}) {
         SCOPED_TRACE(ordering);
-        const CsrMatrix a = with_zero_pivot(stored);
+        const CsrMatrix a = with_zero_pivot(stored, 134);
         const Setting setting{.ordering = ordering, .threads = threads};
         EXPECT_THROW(Factored<TypeParam>("ilu0", a, setting), ZeroPivot);
         const std::string text = complaint([&] { Factored<TypeParam>("ilu0", a, setting); });
@@ -166,7 +153,7 @@ TYPED_TEST(Ilu0Test, AZeroPivotIsNamedByTheCallersRowAndMendedByAShift) {
 }
 
 TYPED_TEST(Ilu0Test, AFailureIsForgottenWithTheNextValues) {
-  const CsrMatrix bad = with_zero_pivot(true);
+  const CsrMatrix bad = with_zero_pivot(true, 134);
   CsrMatrix good = bad;
   for (double& v : good.values)
     if (v == 0) v = 7;

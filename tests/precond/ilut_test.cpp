@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <numeric>
 
 #include "precond/factored.hpp"
+#include "support/not_finite.hpp"
 
 namespace krilu::test {
 namespace {
@@ -16,8 +16,6 @@ namespace {
 using precond::ilut;
 using precond::IlutFactors;
 using precond::IlutOptions;
-
-const double nan = std::numeric_limits<double>::quiet_NaN();
 
 IlutFactors factor(const CsrView& a, const IlutOptions& options, std::vector<Index> blocks = {}, int threads = 1) {
   if (blocks.empty()) blocks = {0, a.rows};
@@ -40,7 +38,7 @@ void keep_largest(Row& row, std::size_t begin, std::size_t end, std::size_t most
 }
 
 /// The rules of the head of ilut.hpp, a dense row at a time.
-std::vector<Row> reference(const CsrView& a, const IlutOptions& options) {
+std::vector<Row> dense_ilut(const CsrView& a, const IlutOptions& options) {
   const Dense d = to_dense(a);
   const std::size_t n = d.size();
   std::vector<Row> rows;
@@ -78,7 +76,7 @@ void expect_is_reference(const CsrView& a, const IlutOptions& options) {
   EXPECT_EQ(made.zero_pivot, -1);
   const CsrMatrix& f = made.factors;
   require_valid(f);
-  const std::vector<Row> rows = reference(a, options);
+  const std::vector<Row> rows = dense_ilut(a, options);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     std::vector<Index> expected;
     for (std::size_t j = 0; j < rows.size(); ++j)
@@ -103,7 +101,7 @@ CsrMatrix poisson(Index nx, Index ny) {
   return a;
 }
 
-std::vector<CsrMatrix> matrices() {
+std::vector<CsrMatrix> ilut_matrices() {
   std::vector<CsrMatrix> all;
   all.push_back(random_matrix({.rows = 90, .per_row = 5, .seed = 301}));
   all.push_back(random_matrix({.rows = 90, .per_row = 5, .symmetric_pattern = false, .seed = 302}));
@@ -128,7 +126,7 @@ Dense product(const CsrView& f) {
 }
 
 TEST(Ilut, WithoutDroppingItIsLuWithoutPivoting) {
-  std::vector<CsrMatrix> all = matrices();
+  std::vector<CsrMatrix> all = ilut_matrices();
   all.push_back(poisson(9, 12));
   for (const CsrMatrix& a : all) {
     const IlutOptions options{.most = a.rows, .tolerance = 0};
@@ -152,7 +150,7 @@ TEST(Ilut, WithoutDroppingItIsLuWithoutPivoting) {
 }
 
 TEST(Ilut, KeepsWhatTheRulesKeep) {
-  for (const CsrMatrix& a : matrices())
+  for (const CsrMatrix& a : ilut_matrices())
     for (int most : {0, 1, 3, 7, 14, 1000})
       for (double tolerance : {0.0, 1e-3, 0.01, 0.1, 2.0}) expect_is_reference(a, {most, tolerance, 0});
 }
@@ -166,7 +164,7 @@ TEST(Ilut, KeepsWhatTheRulesKeepInLongRows) {
 }
 
 TEST(Ilut, BothRulesDropSomethingOfTheMatricesAbove) {
-  for (const CsrMatrix& a : matrices()) {
+  for (const CsrMatrix& a : ilut_matrices()) {
     if (a.rows == 1) continue;
     const auto entries = [&](int most, double tolerance) { return factor(a, {most, tolerance, 0}).factors.nnz(); };
     EXPECT_LT(entries(1000, 0.01), entries(1000, 0));
@@ -370,7 +368,7 @@ TEST(Ilut, AShiftGrowsTheDiagonalInItsSign) {
 }
 
 TEST(Ilut, NanAndInfinityAreNamedAndGoNoFurther) {
-  for (double poison : {nan, std::numeric_limits<double>::infinity()})
+  for (double poison : {nan, infinity})
     for (Offset at : {0, 1, 60, 200, 333}) {
       CsrMatrix a = random_matrix({.rows = 100, .per_row = 5, .seed = 310});
       a.values[std::size_t(at)] = poison;

@@ -98,8 +98,8 @@ Parts parts_of(const CsrView& a, const Spec& spec) {
 }
 
 /// z of dilu, ilu0 and iluk, of a name with or without parts.
-std::vector<double> reference(const std::string& name, const CsrView& a, const std::vector<double>& r,
-                              double shift = 0) {
+std::vector<double> by_dense_parts(const std::string& name, const CsrView& a, const std::vector<double>& r,
+                                   double shift = 0) {
   const Spec spec = precond::parse_spec(name);
   const Parts p = parts_of(a, spec);
   std::vector<double> z(r.size(), 1e300);
@@ -135,11 +135,6 @@ std::vector<double> part_by_part(const std::string& name, const std::string& loc
   return z;
 }
 
-struct Named {
-  std::string name;
-  CsrMatrix a;
-};
-
 /// Two grids, a chain and three rows alone, in random order.
 CsrMatrix disconnected(std::uint64_t seed) {
   RowMaps rows(83);
@@ -155,8 +150,8 @@ CsrMatrix disconnected(std::uint64_t seed) {
   return permuted(from_rows(rows), shuffled_order(83, seed));
 }
 
-std::vector<Named> matrices() {
-  std::vector<Named> all;
+std::vector<NamedMatrix> local_matrices() {
+  std::vector<NamedMatrix> all;
   all.push_back({"random", random_matrix({.rows = 90, .per_row = 4, .seed = 951})});
   all.push_back({"unsymmetric", random_matrix({.rows = 90, .per_row = 3, .symmetric_pattern = false, .seed = 952})});
   all.push_back({"one triangle", triangle_of(random_matrix({.rows = 70, .per_row = 5, .seed = 953}), false)});
@@ -173,14 +168,14 @@ std::vector<Named> matrices() {
 void expect_reference(const auto& factored, const std::string& name, const CsrView& a, double shift = 0) {
   for (std::uint64_t seed : {956, 957}) {
     const std::vector<double> r = random_values(std::size_t(a.rows), seed);
-    ASSERT_LT(difference(factored.apply(r), reference(name, a, r, shift)), 1e-13);
+    ASSERT_LT(difference(factored.apply(r), by_dense_parts(name, a, r, shift)), 1e-13);
   }
 }
 
 // --- what they are ---------------------------------------------------------------------------------------------------
 
 TYPED_TEST(LocalTest, LevelsOfFillAreTheDenseFactorisationOverTheirPlaces) {
-  for (const Named& m : matrices())
+  for (const NamedMatrix& m : local_matrices())
     for (const char* name : {"iluk:0", "iluk", "iluk:1", "iluk:2", "iluk:4"}) {
       SCOPED_TRACE(fmt::format("{} of {}", name, m.name));
       expect_reference(Factored<TypeParam>(name, m.a, {.threads = 2}), name, m.a);
@@ -188,7 +183,7 @@ TYPED_TEST(LocalTest, LevelsOfFillAreTheDenseFactorisationOverTheirPlaces) {
 }
 
 TYPED_TEST(LocalTest, BlockIluIsTheDenseFactorisationOfEachPart) {
-  for (const Named& m : matrices())
+  for (const NamedMatrix& m : local_matrices())
     for (const char* name : {"block-ilu:2", "block-ilu:7", "block-ilu:13,dilu", "block-ilu:4,ilu0",
                              "block-ilu:3,iluk:1", "block-ilu:5,iluk:3"}) {
       SCOPED_TRACE(fmt::format("{} of {}", name, m.name));
@@ -197,7 +192,7 @@ TYPED_TEST(LocalTest, BlockIluIsTheDenseFactorisationOfEachPart) {
 }
 
 TYPED_TEST(LocalTest, RasIsTheDenseFactorisationOfEachExtendedPartRestrictedToItsOwnRows) {
-  for (const Named& m : matrices())
+  for (const NamedMatrix& m : local_matrices())
     for (const char* name :
          {"ras:2", "ras:6,1", "ras:6,2", "ras:9,3", "ras:5,1,dilu", "ras:5,2,iluk:1", "ras:3,1,iluk:2"}) {
       SCOPED_TRACE(fmt::format("{} of {}", name, m.name));
@@ -206,7 +201,7 @@ TYPED_TEST(LocalTest, RasIsTheDenseFactorisationOfEachExtendedPartRestrictedToIt
 }
 
 TYPED_TEST(LocalTest, IlutInPartsIsIlutOfEachPart) {
-  for (const Named& m : matrices())
+  for (const NamedMatrix& m : local_matrices())
     for (const char* name : {"block-ilu:5,", "ras:5,1,", "ras:4,2,"})
       for (const char* local : {"ilut:5,0.01", "ilut:2,0.1"}) {
         SCOPED_TRACE(fmt::format("{}{} of {}", name, local, m.name));
@@ -217,7 +212,7 @@ TYPED_TEST(LocalTest, IlutInPartsIsIlutOfEachPart) {
 }
 
 TYPED_TEST(LocalTest, WithAllFillTheyAreLu) {
-  for (const Named& m : matrices()) {
+  for (const NamedMatrix& m : local_matrices()) {
     const auto n = std::size_t(m.a.rows);
     const std::vector<double> x = random_values(n, 959);
     std::vector<double> b(n);
@@ -233,7 +228,7 @@ TYPED_TEST(LocalTest, WithAllFillTheyAreLu) {
 }
 
 TYPED_TEST(LocalTest, LevelZeroIsIlu0AndOnePartIsItsLocalFactorisation) {
-  for (const Named& m : matrices()) {
+  for (const NamedMatrix& m : local_matrices()) {
     SCOPED_TRACE(m.name);
     const std::vector<double> r = random_values(std::size_t(m.a.rows), 960);
     const auto z = [&](const std::string& name) { return Factored<TypeParam>(name, m.a, {.threads = 2}).apply(r); };
@@ -249,7 +244,7 @@ TYPED_TEST(LocalTest, LevelZeroIsIlu0AndOnePartIsItsLocalFactorisation) {
 }
 
 TYPED_TEST(LocalTest, WithoutOverlapRasIsBlockIlu) {
-  for (const Named& m : matrices())
+  for (const NamedMatrix& m : local_matrices())
     for (const char* rest : {"", ",dilu", ",iluk:1", ",ilut:4,0.02"}) {
       SCOPED_TRACE(m.name + rest);
       const std::vector<double> r = random_values(std::size_t(m.a.rows), 961);
@@ -264,7 +259,7 @@ TYPED_TEST(LocalTest, WithoutOverlapRasIsBlockIlu) {
 }
 
 TYPED_TEST(LocalTest, MorePartsThanRowsAreJacobi) {
-  for (const Named& m : matrices()) {
+  for (const NamedMatrix& m : local_matrices()) {
     SCOPED_TRACE(m.name);
     const std::vector<double> r = random_values(std::size_t(m.a.rows), 963);
     const std::vector<double> jacobi = Factored<TypeParam>("jacobi", m.a).apply(r);
@@ -364,22 +359,9 @@ TYPED_TEST(LocalTest, TheShiftGrowsTheDiagonalInItsOwnSign) {
   }
 }
 
-/// Row 124 (from 1) is read by nobody and has no diagonal worth the name: a zero pivot in whatever part.
-CsrMatrix with_zero_pivot(bool stored) {
-  const CsrMatrix a = random_matrix({.rows = 200, .per_row = 4, .seed = 969});
-  RowMaps rows(200);
-  for (Index i = 0; i < 200; ++i)
-    for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k)
-      if (i != 123 && a.columns[std::size_t(k)] != 123)
-        rows[std::size_t(i)][a.columns[std::size_t(k)]] = a.values[std::size_t(k)];
-  rows[123][5] = rows[123][77] = 2.5;
-  if (stored) rows[123][123] = 0;
-  return from_rows(rows);
-}
-
 TYPED_TEST(LocalTest, AZeroPivotIsNamedByTheCallersRowAndMendedByAShift) {
   for (bool stored : {true, false}) {
-    const CsrMatrix a = with_zero_pivot(stored);
+    const CsrMatrix a = with_zero_pivot(stored, 969);
     const std::vector<double> r = random_values(200, 970);
     for (const std::string& name : kinds)
       for (const char* ordering : {"natural", "rcm"})
@@ -395,7 +377,7 @@ TYPED_TEST(LocalTest, AZeroPivotIsNamedByTheCallersRowAndMendedByAShift) {
     for (const char* name : {"iluk:0", "iluk:2", "block-ilu:2", "ras:6,1", "block-ilu:3,dilu", "ras:4,1,iluk:2"}) {
       SCOPED_TRACE(name);
       const std::vector<double> z = Factored<TypeParam>(name, a, {.threads = 3, .shift = 0.5}).apply(r);
-      EXPECT_LT(difference(z, reference(name, a, r, 0.5)), 1e-12);
+      EXPECT_LT(difference(z, by_dense_parts(name, a, r, 0.5)), 1e-12);
     }
   }
 }
@@ -421,7 +403,7 @@ TYPED_TEST(LocalTest, ZeroPivotsInSeveralPartsNameARowThatHasOne) {
 }
 
 TYPED_TEST(LocalTest, AFailureIsForgottenWithTheNextValues) {
-  const CsrMatrix bad = with_zero_pivot(true);
+  const CsrMatrix bad = with_zero_pivot(true, 969);
   CsrMatrix good = bad;
   for (double& v : good.values)
     if (v == 0) v = 7;

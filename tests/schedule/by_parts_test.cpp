@@ -47,10 +47,6 @@ sparse::RowOrder order_of(const Case& c, int threads) {
   return schedule::by_parts(exec::Host(threads), c.a, sparse::adjacency(c.a), c.parts);
 }
 
-Index group_of(const sparse::RowOrder& order, Index place) {
-  return Index(std::upper_bound(order.group.begin(), order.group.end(), place) - order.group.begin()) - 1;
-}
-
 TEST(ByParts, GroupsAndPartsTileTheRows) {
   for (const Case& c : cases())
     for (int threads : {1, 3}) {

@@ -52,7 +52,7 @@ Pattern normal_pattern(const CsrView& a) {
   return q;
 }
 
-std::vector<CsrMatrix> matrices() {
+std::vector<CsrMatrix> dissection_matrices() {
   std::vector<CsrMatrix> all;
   for (std::uint64_t seed = 1; seed <= 20; ++seed)
     all.push_back(random_matrix({.rows = Index(5 + 4 * seed),
@@ -69,7 +69,7 @@ std::vector<CsrMatrix> matrices() {
 }
 
 TEST(NestedDissection, IsAPermutationOfAnyGraph) {
-  for (const CsrMatrix& a : matrices()) {
+  for (const CsrMatrix& a : dissection_matrices()) {
     Order sorted = nested_dissection(sparse::adjacency(a));
     std::sort(sorted.begin(), sorted.end());
     EXPECT_EQ(sorted, natural_order(a.rows));
@@ -91,7 +91,7 @@ TEST(NestedDissection, LeavesLessFillThanNaturalOrder) {
 
 TEST(FactorEntries, AreThoseOfElimination) {
   int m = 0;
-  for (const CsrMatrix& a : matrices()) {
+  for (const CsrMatrix& a : dissection_matrices()) {
     SCOPED_TRACE(m++);
     const CsrMatrix g = sparse::adjacency(a);
     for (const Order& order : {natural_order(a.rows), shuffled_order(a.rows, 7), nested_dissection(g)})
@@ -101,7 +101,7 @@ TEST(FactorEntries, AreThoseOfElimination) {
 
 TEST(FactorEntries, WithExchangesAreThoseOfTheNormalMatrix) {
   int m = 0;
-  for (const CsrMatrix& a : matrices()) {
+  for (const CsrMatrix& a : dissection_matrices()) {
     SCOPED_TRACE(m++);
     const CsrMatrix t = sparse::transpose(a);
     for (const Order& order : {natural_order(a.rows), shuffled_order(a.rows, 7)})

@@ -11,7 +11,7 @@
 namespace krilu::test {
 namespace {
 
-void expect_permutation(const sparse::RowOrder& order, Index n) {
+void expect_row_order(const sparse::RowOrder& order, Index n) {
   std::vector<Index> sorted = order.rows;
   std::sort(sorted.begin(), sorted.end());
   ASSERT_EQ(sorted, natural_order(n));
@@ -22,16 +22,8 @@ void expect_permutation(const sparse::RowOrder& order, Index n) {
   for (std::size_t g = 1; g < order.group.size(); ++g) EXPECT_LT(order.group[g - 1], order.group[g]);
 }
 
-Index group_of(const sparse::RowOrder& order, Index place) {
-  return Index(std::upper_bound(order.group.begin(), order.group.end(), place) - order.group.begin()) - 1;
-}
-
-struct Named {
-  std::string name;
-  CsrMatrix a;
-};
-std::vector<Named> matrices() {
-  std::vector<Named> all;
+std::vector<NamedMatrix> row_order_matrices() {
+  std::vector<NamedMatrix> all;
   all.push_back({"grid", grid(23, 17)});
   all.push_back({"symmetric pattern", random_matrix({.rows = 700, .per_row = 4, .seed = 81})});
   all.push_back(
@@ -46,7 +38,7 @@ std::vector<Named> matrices() {
 }
 
 TEST(ByLevels, KeepsTheSequenceOfRowsThatDependOnEachOther) {
-  for (const Named& m : matrices())
+  for (const NamedMatrix& m : row_order_matrices())
     for (const char* ordering : {"natural", "rcm", "multicolour", "metis:3"})
       for (int threads : {1, 3}) {
         SCOPED_TRACE(m.name + ", " + ordering);
@@ -54,7 +46,7 @@ TEST(ByLevels, KeepsTheSequenceOfRowsThatDependOnEachOther) {
         const CsrMatrix graph = sparse::adjacency(m.a);
         const schedule::Order order = schedule::order_by_name(ordering, m.a, graph);
         const sparse::RowOrder rows = schedule::by_levels(exec::Host(threads), m.a, graph, order);
-        expect_permutation(rows, n);
+        expect_row_order(rows, n);
         const std::vector<Index> rank = order.empty() ? natural_order(n) : schedule::inverse(order);
         EXPECT_EQ(rows.rank, order.empty() ? std::vector<Index>{} : rank);
         for (Index i = 0; i < n; ++i)
@@ -82,7 +74,7 @@ TEST(ByLevels, LevelsAreAsEarlyAsTheyMayBe) {
 }
 
 TEST(ByLevels, SlicesOfALevelReadNothingOfIt) {
-  for (const Named& m : matrices())
+  for (const NamedMatrix& m : row_order_matrices())
     for (int height : {1, 4, 8}) {
       SCOPED_TRACE(m.name);
       const SplitOn<exec::Host> s(exec::Host(2), m.a, "natural", height);
@@ -119,7 +111,7 @@ TEST(ByWindows, SortsByLengthWithinShortWindowsOnly) {
   for (bool ordered : {false, true}) {
     const schedule::Order order = ordered ? shuffled_order(2500, 88) : schedule::Order{};
     const sparse::RowOrder rows = schedule::by_windows(a, order);
-    expect_permutation(rows, 2500);
+    expect_row_order(rows, 2500);
     EXPECT_EQ(rows.group, (std::vector<Index>{0, 1024, 2048, 2500}));
     EXPECT_EQ(rows.rank, ordered ? schedule::inverse(order) : schedule::Order{});
     const std::vector<Index> rank = ordered ? rows.rank : natural_order(2500);
@@ -165,7 +157,7 @@ TEST(Nodes, StandTogetherInLevelsOfTheirOwnGraph) {
     SCOPED_TRACE(ordering);
     const schedule::Order order = schedule::order_by_name(ordering, a, graph);
     const sparse::RowOrder rows = schedule::for_sweeps(exec::Host(2), a, graph, order);
-    expect_permutation(rows, a.rows);
+    expect_row_order(rows, a.rows);
     ASSERT_FALSE(rows.node.empty());
     const std::vector<Index> rank = order.empty() ? natural_order(a.rows) : schedule::inverse(order);
     std::vector<Index> node(std::size_t(a.rows));

@@ -5,13 +5,13 @@
 #include "solver/condition.hpp"
 
 #include <cmath>
-#include <functional>
-#include <limits>
 
 #include "krilu/error.hpp"
 #include "krilu/io.hpp"
 #include "solver/sparse_lu.hpp"
 #include "support/matrices.hpp"
+#include "support/not_finite.hpp"
+#include "support/refusal.hpp"
 
 namespace krilu::test {
 namespace {
@@ -19,19 +19,7 @@ namespace {
 using solver::ConditionBy;
 using solver::SparseLu;
 
-const double infinity = std::numeric_limits<double>::infinity();
-const double nan = std::numeric_limits<double>::quiet_NaN();
-
 constexpr ConditionNorm norms[] = {ConditionNorm::one, ConditionNorm::infinity};
-
-std::string refusal(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing was refused";
-}
 
 /// Largest sum of magnitudes in a column, or a row.
 long double norm_of(const std::vector<std::vector<long double>>& m, ConditionNorm norm) {

@@ -26,6 +26,7 @@
 namespace {
 
 using namespace krilu;
+using test::any_has;
 using test::expect_words;
 using test::from_dense;
 using test::refusal;
@@ -33,11 +34,6 @@ using test::solved;
 using test::Solved;
 
 std::vector<double> ones(const CsrMatrix& a) { return std::vector<double>(std::size_t(a.rows), 1.0); }
-
-bool any_has(const std::vector<std::string>& lines, const std::string& part) {
-  return std::any_of(lines.begin(), lines.end(),
-                     [&](const std::string& l) { return l.find(part) != std::string::npos; });
-}
 
 /// What rounding may change in ||b - A x|| / ||b|| when it is formed in double.
 double rounding_of_residual(const CsrMatrix& a, const std::vector<double>& x, const std::vector<double>& b) {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -13,10 +12,14 @@
 #include "solver/engine.hpp"
 #include "sparse/csr.hpp"
 #include "support/ldu.hpp"
+#include "support/not_finite.hpp"
 #include "support/support.hpp"
 
 namespace krilu {
 namespace {
+
+using test::infinity;
+using test::nan;
 
 LduView view(const sparse::Ldu& a) { return {a.diagonal, a.lower, a.upper}; }
 
@@ -56,7 +59,7 @@ sparse::Ldu matrix(const Mesh& m, bool symmetric) {
 }
 
 TEST(LduSolver, MatchesTheSolverInCsrOnEveryDeviceAndAnyThreads) {
-  for (const std::string& name : test::small_meshes())
+  for (const std::string& name : test::small_mesh_names())
     for (const Way& way : ways) {
       const Mesh m = generate_mesh(name);
       const sparse::Ldu a = matrix(m, way.symmetric);
@@ -328,7 +331,6 @@ TEST(LduSolver, RefusesWhatIsNoSystem) {
   bad = good;
   bad.lower.push_back(0);
   EXPECT_REFUSED(solver.factor(view(bad)), "lower has 55 values where the mesh has 54 internal faces");
-  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
   bad = good;
   bad.diagonal[5] = nan;
   EXPECT_REFUSED(solver.factor(view(bad)), "the diagonal holds NaN in cell 5 (counting from 0)");

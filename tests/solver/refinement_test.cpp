@@ -18,12 +18,17 @@
 
 #include "krilu/io.hpp"
 #include "krilu/solver.hpp"
+#include "support/not_finite.hpp"
+#include "support/refusal.hpp"
 #include "support/solved.hpp"
 #include "support/support.hpp"
 
 namespace {
 
 using namespace krilu;
+using test::any_has;
+using test::infinity;
+using test::nan;
 using test::Solved;
 
 // --- references ----------------------------------------------------------------------------------------------------
@@ -232,10 +237,6 @@ Options options(const std::string& solver, const std::string& precond, const Cas
   return o;
 }
 
-bool any_has(const std::vector<std::string>& lines, const std::string& part) {
-  return std::any_of(lines.begin(), lines.end(),
-                     [&](const std::string& l) { return l.find(part) != std::string::npos; });
-}
 bool raised(const Result& r) { return any_has(r.notes, "raised"); }
 /// Without what is said of basis, matrix or preconditioner, where one of them is kept in another.
 std::string base_precision(const Result& r) { return r.precision.substr(0, r.precision.find(" with ")); }
@@ -275,7 +276,7 @@ void expect_honest(const Solved& s, const CsrView& a, const std::vector<double>&
   EXPECT_GE(r.values_lost, 0);
 }
 
-Solved solved(const CsrView& a, const std::vector<double>& b, const Options& o, std::vector<double> x = {}) {
+Solved judged(const CsrView& a, const std::vector<double>& b, const Options& o, std::vector<double> x = {}) {
   if (x.empty()) x.assign(b.size(), 0.0);
   Solver solver(o);
   solver.setup(a);
@@ -296,7 +297,7 @@ constexpr Real few = 10;
 
 void expect_limits(const CsrView& a, const std::vector<double>& b, const Elimination& reference, Real condition,
                    const Options& o) {
-  const Solved s = solved(a, b, o);
+  const Solved s = judged(a, b, o);
   EXPECT_TRUE(s.r.status == Status::converged || s.r.status == Status::stagnated) << to_string(s.r.status);
   EXPECT_LE(backward_error(a, s.x, b), few * unit_roundoff()) << "ended in " << s.r.precision;
   EXPECT_LE(forward_error(s.x, reference.solve(b)), few * condition * unit_roundoff());
@@ -403,7 +404,7 @@ TEST(Scale, OfRowsAndColumnsIsNoObstacle) {
         o.restart = 100;
         SCOPED_TRACE(words(o) + ", rows 1e" + std::to_string(int(d.rows)) + ", columns 1e" +
                      std::to_string(int(d.columns)));
-        const Solved s = solved(a, b, o);
+        const Solved s = judged(a, b, o);
         EXPECT_STREQ(to_string(s.r.status), "converged") << ::testing::PrintToString(s.r.notes);
         if (d.rows > 0) continue;  // the norm of the residual says nothing of small rows
         for (std::size_t j = 0; j < 100; ++j) {
@@ -432,8 +433,8 @@ TEST(Scale, OfSymmetricMatricesIsNoObstacleToCg) {
     for (const Case& c : cases) {
       const Options o = options("cg", precond, c, 1e-10);
       SCOPED_TRACE(words(o));
-      ASSERT_STREQ(to_string(solved(a, b, options("cg", precond, {"fp64", c.device}, 1e-10)).r.status), "converged");
-      const Solved s = solved(a, b, o);
+      ASSERT_STREQ(to_string(judged(a, b, options("cg", precond, {"fp64", c.device}, 1e-10)).r.status), "converged");
+      const Solved s = judged(a, b, o);
       EXPECT_STREQ(to_string(s.r.status), "converged");
       if (c.precision == "fp32") {
         EXPECT_FALSE(raised(s.r)) << "scaled it is Poisson's matrix";
@@ -457,7 +458,7 @@ TEST(Scale, OfTheWholeSystemIsNoObstacle) {
           o.restart = 100;
           SCOPED_TRACE(words(o) + ", A times " + std::to_string(std::log10(of_matrix)) + ", b times " +
                        std::to_string(std::log10(of_b)) + " decades");
-          const Solved s = solved(times(of_matrix, a), times(of_b, b), o);
+          const Solved s = judged(times(of_matrix, a), times(of_b, b), o);
           EXPECT_STREQ(to_string(s.r.status), "converged");
           if (c.precision == "fp32") {
             EXPECT_FALSE(raised(s.r));
@@ -473,9 +474,9 @@ TEST(Scale, ByAPowerOfTwoChangesNoStep) {
   for (const Case& c : cases) {
     const Options o = options("gmres-ir", "dilu", c, 1e-10);
     SCOPED_TRACE(words(o));
-    const Solved s = solved(a, b, o);
+    const Solved s = judged(a, b, o);
     for (const double of_b : {0x1p300, 0x1p-300}) {
-      const Solved other = solved(a, times(of_b, b), o);
+      const Solved other = judged(a, times(of_b, b), o);
       EXPECT_EQ(other.r.iterations, s.r.iterations);
       EXPECT_EQ(other.r.outer_iterations, s.r.outer_iterations);
       EXPECT_EQ(other.r.precision, s.r.precision);
@@ -495,7 +496,7 @@ TEST(Scale, OfColumnsIsNoObstacleToJacobi) {
     for (const Case& c : cases) {
       const Options o = options(solver, "jacobi", c, 1e-11);
       SCOPED_TRACE(words(o));
-      const Solved s = solved(a, b, o), other = solved(scaled, b, o);
+      const Solved s = judged(a, b, o), other = judged(scaled, b, o);
       for (const Solved* one : {&s, &other}) {
         EXPECT_STREQ(to_string(one->r.status), "converged");
         EXPECT_FALSE(raised(one->r));
@@ -522,7 +523,7 @@ TEST(Scale, DiagonalsOverSixtyDecadesAreSolvedInEveryRow) {
     for (const Case& c : cases) {
       const Options o = options("gmres-ir", precond, c, 1e-12);
       SCOPED_TRACE(words(o));
-      const Solved s = solved(a, b, o);
+      const Solved s = judged(a, b, o);
       EXPECT_STREQ(to_string(s.r.status), "converged");
       for (std::size_t i = 0; i < n; ++i) ASSERT_NEAR(s.x[i] * d[i][i], b[i], 1e-10) << "row " << i;
     }
@@ -542,7 +543,7 @@ TEST(Scale, SubnormalEntriesDoNoHarm) {
     for (const Case& c : cases) {
       const Options o = options("gmres-ir", precond, c, 1e-11);
       SCOPED_TRACE(words(o));
-      const Solved s = solved(a, b, o);
+      const Solved s = judged(a, b, o);
       EXPECT_STREQ(to_string(s.r.status), "converged");
       for (std::size_t i = 0; i < 100; ++i) ASSERT_NEAR(s.x[i], double(expected[i]), 1e-8) << "row " << i;
     }
@@ -574,7 +575,7 @@ TEST(Combinations, ConvergeInEveryPrecision) {
       for (const Case& c : cases) {
         const Options o = options(solver, precond, c, 1e-10);
         SCOPED_TRACE(words(o));
-        const Solved s = solved(a, b, o);
+        const Solved s = judged(a, b, o);
         ASSERT_STREQ(to_string(s.r.status), "converged");
         EXPECT_EQ(s.r.solver, solver);
         EXPECT_EQ(s.r.precond, precond);
@@ -599,7 +600,7 @@ TEST(Combinations, InThreeDimensions) {
     for (const Case& c : cases) {
       const Options o = options(solver, "dilu", c, 1e-10);
       SCOPED_TRACE(words(o));
-      EXPECT_STREQ(to_string(solved(a, b, o).r.status), "converged");
+      EXPECT_STREQ(to_string(judged(a, b, o).r.status), "converged");
     }
 }
 
@@ -610,12 +611,12 @@ TEST(Combinations, AutoIsSingleForRefinementAndDoubleForTheOthers) {
     for (const char* solver : {"gmres-ir", "gmres", "bicgstab", "fgmres", "auto"}) {
       Options o = options(solver, "auto", {"auto", device}, 1e-10);
       SCOPED_TRACE(words(o));
-      const Solved s = solved(a, b, o);
+      const Solved s = judged(a, b, o);
       EXPECT_STREQ(to_string(s.r.status), "converged");
       const bool refined = std::string(solver) == "gmres-ir";
       o.precision = refined ? "fp32" : "fp64";
       EXPECT_EQ(s.r.precision, o.precision);
-      EXPECT_EQ(s.x, solved(a, b, o).x);
+      EXPECT_EQ(s.x, judged(a, b, o).x);
       if (refined) {
         EXPECT_GE(s.r.outer_iterations, 2);
       } else {
@@ -630,7 +631,7 @@ TEST(Combinations, RefinementInDoubleConvergesToo) {
   const auto b = test::random_values(900, 13);
   for (const std::string& device : devices) {
     const Options o = options("gmres-ir", "auto", {"fp64", device}, 1e-12);
-    const Solved s = solved(a, b, o);
+    const Solved s = judged(a, b, o);
     EXPECT_STREQ(to_string(s.r.status), "converged");
     EXPECT_EQ(s.r.precision, "fp64");
     EXPECT_FALSE(raised(s.r));
@@ -646,7 +647,7 @@ TEST(Combinations, EveryBasisServes) {
       Options o = options("gmres-ir", "ilu0", c, 1e-10);
       o.basis = basis;
       SCOPED_TRACE(words(o) + ", basis " + basis);
-      EXPECT_STREQ(to_string(solved(a, b, o).r.status), "converged");
+      EXPECT_STREQ(to_string(judged(a, b, o).r.status), "converged");
     }
 }
 
@@ -666,7 +667,7 @@ TEST(Storage, OfFewerBitsTakesMoreOuterSteps) {
         o.inner_tolerance = 1e-6;
         o.outer_iterations = 30;
         SCOPED_TRACE(words(o));
-        const Solved s = solved(a, b, o);
+        const Solved s = judged(a, b, o);
         EXPECT_STREQ(to_string(s.r.status), "converged");
         EXPECT_EQ(s.r.precision, precision);
         steps.push_back(s.r.outer_iterations);
@@ -685,11 +686,11 @@ TEST(Storage, FactorsInLowPrecisionServeFgmresAlmostAsWell) {
   for (const std::string& device : devices)
     for (const char* precond : {"dilu", "ilu0", "iluk:1"}) {
       Options o = options("fgmres", precond, {"fp64", device}, 1e-12);
-      const Solved in_double = solved(a, b, o);
+      const Solved in_double = judged(a, b, o);
       for (const std::string& precision : low_precisions) {
         o.precision = precision;
         SCOPED_TRACE(words(o));
-        const Solved s = solved(a, b, o);
+        const Solved s = judged(a, b, o);
         EXPECT_STREQ(to_string(s.r.status), "converged");
         EXPECT_NE(s.r.precision, "fp64");
         EXPECT_FALSE(raised(s.r));
@@ -735,7 +736,7 @@ TEST(Storage, EntriesThatBecomeZeroAreCounted) {
         EXPECT_EQ(r.values_lost, fp16 ? tiny : 0);
       }
       o.precond = "ilu0";
-      const Result r = solved(a, b, o).r;
+      const Result r = judged(a, b, o).r;
       EXPECT_STREQ(to_string(r.status), "converged");
       if (fp16)
         EXPECT_GE(r.values_lost, tiny);
@@ -753,11 +754,11 @@ TEST(Raising, SolvesWhatLowPrecisionCannot) {
     for (const Case& c : cases) {
       Options o = options("gmres", "none", {"fp64", c.device}, 1e-10);
       o.restart = 80;
-      ASSERT_STREQ(to_string(solved(a, b, o).r.status), "converged") << "in double";
+      ASSERT_STREQ(to_string(judged(a, b, o).r.status), "converged") << "in double";
       o.solver = solver;
       o.precision = c.precision;
       SCOPED_TRACE(words(o));
-      const Solved s = solved(a, b, o);
+      const Solved s = judged(a, b, o);
       EXPECT_STREQ(to_string(s.r.status), "converged");
       EXPECT_TRUE(raised(s.r));
       EXPECT_NE(s.r.precision, c.precision);
@@ -778,12 +779,12 @@ TEST(Raising, LosesNothingThatDoubleSolves) {
     for (const Case& c : cases) {
       Options o = options("gmres", "none", {"fp64", c.device}, 1e-10);
       o.restart = 120;
-      ASSERT_STREQ(to_string(solved(a, b, o).r.status), "converged") << "in double";
+      ASSERT_STREQ(to_string(judged(a, b, o).r.status), "converged") << "in double";
       o.precision = c.precision;
       for (const char* solver : {"gmres-ir", "gmres", "fgmres"}) {
         o.solver = solver;
         SCOPED_TRACE(words(o));
-        EXPECT_STREQ(to_string(solved(a, b, o).r.status), "converged");
+        EXPECT_STREQ(to_string(judged(a, b, o).r.status), "converged");
       }
     }
   }
@@ -797,11 +798,11 @@ TEST(Raising, StopsAtFactorsInSinglePrecisionWhereTheyDo) {
     Options o = options("gmres", "ilu0", {"fp64", device}, 1e-11);
     o.restart = 300;
     SCOPED_TRACE(device);
-    const Solved in_double = solved(a, b, o);
+    const Solved in_double = judged(a, b, o);
     ASSERT_STREQ(to_string(in_double.r.status), "converged");
     o.solver = "gmres-ir";
     o.precision = "fp32";
-    const Solved mixed = solved(a, b, o);
+    const Solved mixed = judged(a, b, o);
     EXPECT_STREQ(to_string(mixed.r.status), "converged");
     EXPECT_EQ(mixed.r.precision, "fp64 with its preconditioner in fp32");
     EXPECT_LE(mixed.r.iterations, 50 + 1.1 * in_double.r.iterations) << "what failed was seen after 50";
@@ -812,7 +813,7 @@ TEST(Raising, LooksAgainWhereLittleWasGained) {
   const CsrMatrix a = generate("gen:femflow2d:24x24");
   Options o = options("gmres-ir", "ilu0", {"fp32", "host"}, 1e-11);
   o.restart = 300;
-  const Solved s = solved(a, std::vector<double>(std::size_t(a.rows), 1.0), o);
+  const Solved s = judged(a, std::vector<double>(std::size_t(a.rows), 1.0), o);
   EXPECT_STREQ(to_string(s.r.status), "converged");
   ASSERT_TRUE(raised(s.r));
   EXPECT_NE(s.r.notes.front().find("after 100 iterations"), std::string::npos) << s.r.notes.front();
@@ -825,7 +826,7 @@ TEST(Raising, IsNotDoneWithoutNeed) {
     for (const Case& c : cases) {
       const Options o = options(solver, "dic", c, 1e-8);
       SCOPED_TRACE(words(o));
-      const Solved s = solved(a, b, o);
+      const Solved s = judged(a, b, o);
       EXPECT_STREQ(to_string(s.r.status), "converged");
       EXPECT_EQ(s.r.precision, c.precision);
       EXPECT_FALSE(raised(s.r));
@@ -841,7 +842,7 @@ TEST(Raising, AfterAnOuterLimitEndsHonestly) {
       o.inner_iterations = 5;
       o.outer_iterations = 1;
       SCOPED_TRACE(words(o));
-      const Solved s = solved(a, b, o);  // which holds status against residual
+      const Solved s = judged(a, b, o);  // which holds status against residual
       EXPECT_TRUE(s.r.status == Status::max_iterations || raised(s.r)) << to_string(s.r.status);
       EXPECT_LT(s.r.relative_residual, 1) << "what was gained is kept";
     }
@@ -883,7 +884,7 @@ TEST(Ends, AZeroRightHandSideHasTheZeroSolution) {
       for (const bool guess : {false, true}) {
         const Options o = options(solver, "auto", c, 1e-8);
         SCOPED_TRACE(words(o));
-        const Solved s = solved(a, b, o, guess ? test::random_values(36, 4) : b);
+        const Solved s = judged(a, b, o, guess ? test::random_values(36, 4) : b);
         EXPECT_STREQ(to_string(s.r.status), "converged");
         EXPECT_EQ(s.r.iterations, 0);
         EXPECT_EQ(s.r.outer_iterations, 0);
@@ -901,16 +902,16 @@ TEST(Ends, AGuessThatIsTheSolutionIsLeftAsItIs) {
     for (const Case& c : cases) {
       const Options o = options(solver, "auto", c, 1e-12);
       SCOPED_TRACE(words(o));
-      const Solved s = solved(a, b, o, exact);
+      const Solved s = judged(a, b, o, exact);
       EXPECT_STREQ(to_string(s.r.status), "converged");
       EXPECT_EQ(s.r.iterations, 0);
       EXPECT_EQ(s.r.outer_iterations, 0);
       EXPECT_EQ(s.x, exact);
       // A guess that is near saves steps, and one that is worse than nothing does no harm.
-      const Solved cold = solved(a, b, o);
+      const Solved cold = judged(a, b, o);
       std::vector<double> near = exact;
       near[5] += 1e-8;
-      const Solved warm = solved(a, b, o, near), far = solved(a, b, o, times(1e6, test::random_values(64, 9)));
+      const Solved warm = judged(a, b, o, near), far = judged(a, b, o, times(1e6, test::random_values(64, 9)));
       EXPECT_STREQ(to_string(warm.r.status), "converged");
       EXPECT_LT(warm.r.iterations, cold.r.iterations);
       EXPECT_STREQ(to_string(far.r.status), "converged");
@@ -919,7 +920,6 @@ TEST(Ends, AGuessThatIsTheSolutionIsLeftAsItIs) {
 
 TEST(Ends, NanIsRefused) {
   const CsrMatrix a = generate("gen:poisson2d:5x5");
-  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
   for (const std::string& device : devices)
     for (const char* solver : {"gmres-ir", "cg"})
       for (const double bad : {nan, infinity, -infinity}) {
@@ -947,7 +947,7 @@ TEST(Ends, AtTheLimitOfIterations) {
         Options o = options(solver, "jacobi", {"fp32", device}, 1e-10);
         o.max_iterations = most;
         SCOPED_TRACE(words(o) + ", at most " + std::to_string(most));
-        const Solved s = solved(a, b, o);
+        const Solved s = judged(a, b, o);
         EXPECT_STREQ(to_string(s.r.status), "max_iterations");
         EXPECT_EQ(s.r.iterations, most);
         EXPECT_FALSE(raised(s.r)) << "no reason to";
@@ -991,7 +991,7 @@ TEST(Ends, ASingularSystemWithoutASolutionIsNotSaidToBeSolved) {
       Options o = options(solver, precond, c, 1e-8);
       o.max_iterations = 500;
       SCOPED_TRACE(words(o));
-      const Solved s = solved(a, b, o);
+      const Solved s = judged(a, b, o);
       EXPECT_STRNE(to_string(s.r.status), "converged");
       EXPECT_LE(s.r.relative_residual, 1) << "no worse than the guess";
     }
@@ -1008,8 +1008,8 @@ TEST(Ends, OfTheSmallestSystems) {
     const Result r = solve(empty, none, none, o);
     EXPECT_STREQ(to_string(r.status), "converged");
     EXPECT_EQ(r.iterations, 0);
-    EXPECT_NEAR(solved(one, {0.1}, o).x[0], 0.1 / 3e-7, 1e-8);
-    const Solved s = solved(swap, {0.1, 0.7}, o);
+    EXPECT_NEAR(judged(one, {0.1}, o).x[0], 0.1 / 3e-7, 1e-8);
+    const Solved s = judged(swap, {0.1, 0.7}, o);
     EXPECT_NEAR(s.x[0], 0.7, 1e-13);
     EXPECT_NEAR(s.x[1], 0.05, 1e-13);
   }
@@ -1067,7 +1067,7 @@ TEST(Steps, ValuesAndRightHandSidesChange) {
           // Nothing of the steps before is left but a precision that was raised: a new solver takes the same path.
           was_raised = was_raised || raised(r);
           if (was_raised) continue;
-          const Solved anew = solved(step.a, b, o);
+          const Solved anew = judged(step.a, b, o);
           EXPECT_EQ(anew.r.history, r.history);
           EXPECT_EQ(anew.x, x);
         }
@@ -1091,7 +1091,7 @@ TEST(Steps, ThreadsAndDevicesChangeNoBit) {
           Options o = options(solver, precond, {precision, device}, 1e-10);
           o.threads = threads;
           SCOPED_TRACE(words(o) + ", threads " + std::to_string(threads));
-          const Solved s = solved(a, b, o);
+          const Solved s = judged(a, b, o);
           EXPECT_STREQ(to_string(s.r.status), "converged");
           if (first.empty()) {
             first = s.x;
@@ -1113,7 +1113,7 @@ TEST(Steps, OrderingsArePrivateToTheSolver) {
         Options o = options("gmres-ir", precond, c, 1e-12);
         o.ordering = ordering;
         SCOPED_TRACE(words(o) + " " + ordering);
-        const Solved s = solved(a, b, o, guess);
+        const Solved s = judged(a, b, o, guess);
         EXPECT_STREQ(to_string(s.r.status), "converged");
         for (std::size_t i = 0; i < 70; ++i) ASSERT_NEAR(s.x[i], double(expected[i]), 1e-10) << "row " << i;
       }
@@ -1141,7 +1141,6 @@ TEST(Names, UnknownOnesAreRefused) {
 }
 
 TEST(Names, NumbersOutsideTheirRangeAreRefused) {
-  const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THROW(Solver({.inner_iterations = -1}), Error);
   EXPECT_THROW(Solver({.outer_iterations = -1}), Error);
   EXPECT_THROW(Solver({.inner_tolerance = -0.1}), Error);

@@ -10,29 +10,24 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "krilu/io.hpp"
 #include "solver/sparse_lu.hpp"
+#include "support/not_finite.hpp"
 #include "support/refusal.hpp"
 #include "support/support.hpp"
 
 namespace {
 
 using namespace krilu;
+using test::any_has;
 using test::expect_words;
 using test::from_dense;
+using test::infinity;
+using test::nan;
 using test::refusal;
-
-const double nan = std::numeric_limits<double>::quiet_NaN();
-const double infinity = std::numeric_limits<double>::infinity();
-
-bool any_has(const std::vector<std::string>& lines, const std::string& part) {
-  return std::any_of(lines.begin(), lines.end(),
-                     [&](const std::string& l) { return l.find(part) != std::string::npos; });
-}
 
 Result solve_ones(Solver& solver, const CsrMatrix& a, std::vector<double>* x_out = nullptr) {
   std::vector<double> b(std::size_t(a.rows), 1.0), x(std::size_t(a.rows), 0.0);

@@ -4,17 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "krilu/io.hpp"
 #include "krilu/solver.hpp"
+#include "support/not_finite.hpp"
 #include "support/support.hpp"
 
 namespace {
 
 using namespace krilu;
+using test::nan;
 
 class Tolerances : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Spaces, Tolerances, ::testing::Values("host", "emulated"),
@@ -79,7 +80,6 @@ TEST_P(Tolerances, NegativeOnesAreRefusedAndChangeNothing) {
   Solver solver({.solver = "gmres", .precond = "ilu0", .device = GetParam(), .threads = 1, .rtol = 1e-6});
   solver.setup(a);
   const int iterations = solve(solver, a).iterations;
-  const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const auto& [rtol, atol] : {std::pair{-1e-3, 0.0}, {1e-3, -1.0}, {nan, 0.0}, {1e-3, nan}}) {
     try {
       solver.set_tolerances(rtol, atol);

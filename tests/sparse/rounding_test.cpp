@@ -91,7 +91,7 @@ sparse::RowOrder shuffled(Index n, std::uint64_t seed) {
   return order;
 }
 
-std::vector<std::pair<std::string, CsrMatrix>> cases() {
+std::vector<std::pair<std::string, CsrMatrix>> rounding_matrices() {
   std::vector<std::pair<std::string, CsrMatrix>> all;
   all.emplace_back("random", random_matrix({.rows = 300, .per_row = 6, .symmetric_pattern = false, .seed = 71}));
   all.emplace_back("grid", grid(17, 13));
@@ -156,7 +156,7 @@ TYPED_TEST_SUITE(RoundedMatrixTest, All);
 TYPED_TEST(RoundedMatrixTest, ProductsAreThoseOfTheRoundedEntries) {
   using Space = typename TypeParam::Space;
   using S = typename TypeParam::S;
-  for (const auto& [name, a] : cases()) {
+  for (const auto& [name, a] : rounding_matrices()) {
     const auto n = std::size_t(a.rows);
     const std::vector<double> R = powers(n, 75, 4), C = powers(n, 76, 4);
     std::vector<double> x = random_values(n, 77), b = random_values(n, 78);
@@ -204,7 +204,7 @@ TYPED_TEST(RoundedMatrixTest, ProductsAreThoseOfTheRoundedEntries) {
 TYPED_TEST(RoundedMatrixTest, RowSumsAreKeptToAFloat) {
   using Space = typename TypeParam::Space;
   using S = typename TypeParam::S;
-  for (const auto& [name, a] : cases()) {
+  for (const auto& [name, a] : rounding_matrices()) {
     SCOPED_TRACE(name);
     const auto n = std::size_t(a.rows);
     const std::vector<double> R = powers(n, 81, 3), C = powers(n, 82, 3);

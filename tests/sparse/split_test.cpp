@@ -29,19 +29,14 @@ sparse::RowOrder random_order(Index n, std::uint64_t seed, bool ranked) {
   return order;
 }
 
-struct Case {
-  const char* name;
-  CsrMatrix a;
-};
-
 CsrMatrix without_diagonal(const CsrMatrix& a, Index every) {
   Dense d = to_dense(a);
   for (std::size_t i = 0; i < d.size(); i += std::size_t(every)) d[i][i] = 0;
   return from_dense(d);
 }
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
+std::vector<NamedMatrix> split_matrices() {
+  std::vector<NamedMatrix> all;
   all.push_back({"random", random_matrix({.rows = 300, .per_row = 6, .symmetric_pattern = false, .seed = 31})});
   all.push_back({"grid", grid(17, 13)});
   all.push_back({"a missing diagonal in every third row", without_diagonal(grid(9, 8), 3)});
@@ -101,7 +96,7 @@ Dense read_back(const SplitOn<exec::Host>& s) {
 }
 
 TEST(SplitPattern, HoldsEveryEntryOnceInSlicesWithinGroups) {
-  for (const Case& c : cases())
+  for (const NamedMatrix& c : split_matrices())
     for (int height : {1, 4, 8, 0})
       for (bool ranked : {false, true}) {
         SCOPED_TRACE(fmt::format("{}, height {}, ranked {}", c.name, height, ranked));
@@ -125,8 +120,8 @@ TEST(SplitPattern, HoldsEveryEntryOnceInSlicesWithinGroups) {
 }
 
 /// Matrices whose rows come as nodes: of one size, of several, of more than a slice takes, with single rows between.
-std::vector<Case> node_cases() {
-  std::vector<Case> all;
+std::vector<NamedMatrix> node_matrices() {
+  std::vector<NamedMatrix> all;
   all.push_back({"nodes of three", with_nodes(grid(9, 7), [](Index) { return 3; })});
   all.push_back({"nodes of one to eight", with_nodes(random_matrix({.rows = 120, .per_row = 5, .seed = 61}),
                                                      [](Index i) { return 1 + i * i % 8; })});
@@ -149,7 +144,7 @@ std::vector<Case> node_cases() {
 }
 
 TEST(SplitPattern, NodesHoldEveryEntryOnceAndEachColumnForAllTheirRows) {
-  for (const Case& c : node_cases())
+  for (const NamedMatrix& c : node_matrices())
     for (const char* ordering : {"natural", "rcm"})
       for (int threads : {1, 2}) {
         SCOPED_TRACE(fmt::format("{}, {}, {} threads", c.name, ordering, threads));
@@ -332,7 +327,7 @@ class SplitTest : public ::testing::Test {};
 TYPED_TEST_SUITE(SplitTest, Spaces);
 
 TYPED_TEST(SplitTest, ProductsAreThoseOfCsr) {
-  for (const Case& c : cases()) {
+  for (const NamedMatrix& c : split_matrices()) {
     const auto n = std::size_t(c.a.rows);
     const std::vector<double> x = random_values(n, 51), b = random_values(n, 52);
     std::vector<double> product(n), left(n), size(n);
@@ -362,9 +357,9 @@ TYPED_TEST(SplitTest, ProductsAreThoseOfCsr) {
 }
 
 TYPED_TEST(SplitTest, ProductsOfNodesAreThoseOfCsrAndTheSameBitsForAnyTeam) {
-  std::vector<Case> all = node_cases();
+  std::vector<NamedMatrix> all = node_matrices();
   all.push_back({"more than one thread's", with_nodes(grid(50, 30), [](Index i) { return 2 + i % 3; })});
-  for (const Case& c : all) {
+  for (const NamedMatrix& c : all) {
     const auto n = std::size_t(c.a.rows);
     const std::vector<double> x = random_values(n, 63), b = random_values(n, 64);
     std::vector<double> product(n), left(n);

@@ -5,13 +5,13 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "krilu/io.hpp"
 #include "krilu/solver.hpp"
 #include "solver/engine.hpp"
+#include "support/not_finite.hpp"
 #include "support/refusal.hpp"
 #include "support/support.hpp"
 
@@ -126,7 +126,6 @@ void expect_the_bits_of_host_memory(const std::string& system, Options o) {
 /// What is wrong with numbers is said in the same words, with the row.
 template <class Space>
 void expect_the_words_of_host_memory(const Options& o) {
-  constexpr double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
   CsrMatrix a = generate("gen:convdiff2d:12x11");
   const std::vector<double> good = random_values(std::size_t(a.rows), 903);
   Solver here(o);

@@ -118,7 +118,7 @@ inline std::vector<double> reference_application(const sparse::Ldu& a, const std
 }
 
 /// Meshes small enough for slow references, whose cells stand in different orders.
-inline std::vector<std::string> small_meshes() {
+inline std::vector<std::string> small_mesh_names() {
   return {"mesh:box:13x11x9", "mesh:box:12x10x8:random:3", "mesh:tetrahedra:6x5x4", "mesh:tetrahedra:5x5x5:shuffled:2",
           "mesh:triangles:30x20:random:5"};
 }

@@ -93,6 +93,20 @@ inline CsrMatrix with_empty_rows(Index n, std::uint64_t seed) {
   return from_rows(rows);
 }
 
+/// Row 124 of 200 (from 1) reads two others and is read by none; its diagonal is zero or missing: a zero pivot in any
+/// order and part.
+inline CsrMatrix with_zero_pivot(bool stored, std::uint64_t seed) {
+  const CsrMatrix a = random_matrix({.rows = 200, .per_row = 4, .seed = seed});
+  RowMaps rows(200);
+  for (Index i = 0; i < 200; ++i)
+    for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k)
+      if (i != 123 && a.columns[std::size_t(k)] != 123)
+        rows[std::size_t(i)][a.columns[std::size_t(k)]] = a.values[std::size_t(k)];
+  rows[123][5] = rows[123][77] = 2.5;
+  if (stored) rows[123][123] = 0;
+  return from_rows(rows);
+}
+
 /// One triangle of a, with its diagonal.
 inline CsrMatrix triangle_of(const CsrMatrix& a, bool lower) {
   RowMaps rows(std::size_t(a.rows));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a krilu::Error says.
+// What a krilu::Error says, and what notes do.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -25,6 +26,11 @@ inline std::string refusal(const std::function<void()>& f) {
 inline void expect_words(const std::string& sentence, const std::vector<std::string>& words) {
   for (const std::string& word : words)
     EXPECT_NE(sentence.find(word), std::string::npos) << "'" << word << "' is not in: " << sentence;
+}
+
+inline bool any_has(const std::vector<std::string>& lines, const std::string& part) {
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& l) { return l.find(part) != std::string::npos; });
 }
 
 }  // namespace krilu::test

@@ -41,6 +41,11 @@ inline std::vector<Index> shuffled_order(Index n, std::uint64_t seed) {
   return order;
 }
 
+/// The group of rows that a place belongs to.
+inline Index group_of(const sparse::RowOrder& order, Index place) {
+  return Index(std::upper_bound(order.group.begin(), order.group.end(), place) - order.group.begin()) - 1;
+}
+
 /// The five-point grid, row by row, with random entries that dominate nothing: symmetric in pattern only, unless asked.
 inline CsrMatrix grid(Index nx, Index ny, bool symmetric_values = false, std::uint64_t seed = 1) {
   std::mt19937_64 engine(seed);

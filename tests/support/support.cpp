@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <numeric>
+#include <utility>
 
 #include "krilu/io.hpp"
 
@@ -94,6 +96,14 @@ CsrMatrix random_matrix(const RandomPattern& p) {
 }
 
 std::vector<double> random_values(std::size_t n, std::uint64_t seed) { return random_vector(n, seed, -1, 1); }
+
+std::vector<Index> random_names(Index n, std::uint64_t seed) {
+  std::vector<Index> name(static_cast<std::size_t>(n));
+  std::iota(name.begin(), name.end(), 0);
+  std::mt19937_64 random(seed);
+  for (std::size_t i = name.size(); i > 1; --i) std::swap(name[i - 1], name[random() % i]);
+  return name;
+}
 
 double true_residual(const CsrView& a, const std::vector<double>& x, const std::vector<double>& b) {
   long double rr = 0, bb = 0;

@@ -40,6 +40,11 @@ std::vector<T> to_host(const Space& space, const exec::Array<T>& a) {
   return v;
 }
 
+struct NamedMatrix {
+  std::string name;
+  CsrMatrix a;
+};
+
 using Dense = std::vector<std::vector<double>>;
 
 /// CSR of the entries of a dense matrix that are not zero.
@@ -60,6 +65,9 @@ struct RandomPattern {
 /// A random square matrix with a full diagonal; entries uniform in [-1, 1] off the diagonal.
 CsrMatrix random_matrix(const RandomPattern& p);
 std::vector<double> random_values(std::size_t n, std::uint64_t seed);
+
+/// The numbers 0 to n - 1 in random sequence, the same with every standard library.
+std::vector<Index> random_names(Index n, std::uint64_t seed);
 
 /// ||b - A x||_2 / ||b||_2 in long double.
 double true_residual(const CsrView& a, const std::vector<double>& x, const std::vector<double>& b);

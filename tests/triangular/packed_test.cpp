@@ -266,7 +266,7 @@ std::vector<double> sweeps(const Packing& packing, const Buffer<double>& value, 
 }
 
 /// (I + U)^-1 (I + L)^-1 D^-1 b by substitution, row after row of the CSR.
-std::vector<double> substitution(const CsrMatrix& a, const Buffer<double>& value, const std::vector<double>& b) {
+std::vector<double> by_substitution(const CsrMatrix& a, const Buffer<double>& value, const std::vector<double>& b) {
   std::vector<long double> x(b.begin(), b.end());
   const auto subtract = [&](Index i, auto counts) {
     for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k)
@@ -284,14 +284,14 @@ std::vector<double> substitution(const CsrMatrix& a, const Buffer<double>& value
 TEST(Packed, ReadAsAGpuReadsThemTheyAreTheFactors) {
   for_all([](const Case& c, const Packing& p) {
     const std::vector<double> b = random_values(std::size_t(c.a.rows), 941);
-    const std::vector<double> expected = substitution(c.a, c.a.values, b);
+    const std::vector<double> expected = by_substitution(c.a, c.a.values, b);
     ASSERT_LT(difference(sweeps(p, c.a.values, b), expected), 1e-13);
     // Other values over the same pattern.
     Buffer<double> other = c.a.values;
     for (std::size_t k = 0; k < other.size(); ++k) other[k] *= 1 - 0.1 * double(k % 4);
     for (Offset d : p.diagonal) other[std::size_t(d)] = -c.a.values[std::size_t(d)];
     const std::vector<double> got = sweeps(p, other, b);
-    ASSERT_LT(difference(got, substitution(c.a, other, b)), 1e-13);
+    ASSERT_LT(difference(got, by_substitution(c.a, other, b)), 1e-13);
     EXPECT_GT(difference(got, expected), 1e-3) << "the values do not count";
   });
 }
@@ -322,7 +322,7 @@ void expect_rounded(const Case& c, const Packing& packing) {
       }
   const Packed& p = packing.packed;
   const Stream<S> stream = rounded_stream<S>(p, with_values(p, c.a.values), scaled_entry);
-  const std::vector<double> expected = substitution(c.a, value, b);
+  const std::vector<double> expected = by_substitution(c.a, value, b);
   ASSERT_LT(difference(sweeps(p, stream, diagonal_of(packing, value), b), expected), 1e-12);
   EXPECT_EQ(changed > 0, c.a.nnz() > c.a.rows) << "nothing was rounded";
 }
@@ -561,7 +561,7 @@ TEST(Packed, WhereNarrowUpdatesMakeTooManyStepsWiderOnesAreTaken) {
   ASSERT_EQ(p.packed.parts(), 1);
   EXPECT_GT(p.packed.width, 3u);
   const std::vector<double> b = random_values(800, 944);
-  EXPECT_LT(difference(sweeps(p, c.a.values, b), substitution(c.a, c.a.values, b)), 1e-13);
+  EXPECT_LT(difference(sweeps(p, c.a.values, b), by_substitution(c.a, c.a.values, b)), 1e-13);
 }
 
 TEST(Packed, ThereIsAKernelForWhatIsChosen) {
@@ -619,7 +619,7 @@ TEST(Packed, NothingForPartsThatDoNotFitSharedMemory) {
     if (fits) {
       EXPECT_LE(p.packed.shared_bytes(), 227u << 10);
       const std::vector<double> b = random_values(std::size_t(c.a.rows), 942);
-      EXPECT_LT(difference(sweeps(p, c.a.values, b), substitution(c.a, c.a.values, b)), 1e-13);
+      EXPECT_LT(difference(sweeps(p, c.a.values, b), by_substitution(c.a, c.a.values, b)), 1e-13);
     } else {
       EXPECT_TRUE(p.packed.steps.empty());
       EXPECT_TRUE(p.packed.words.empty());

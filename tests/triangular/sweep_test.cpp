@@ -11,6 +11,7 @@
 
 #include "krilu/error.hpp"
 #include "krilu/io.hpp"
+#include "support/matrices.hpp"
 #include "support/split_matrix.hpp"
 
 namespace krilu::test {
@@ -21,24 +22,13 @@ using namespace triangular;
 constexpr RunnerTuning small{.narrow_rows = 1, .group_rows = 8, .trials = 2};
 const std::vector<Strategy> strategies{Strategy::serial, Strategy::level_set, Strategy::sync_free};
 
-/// Rows divided by their diagonal: off-diagonal sums stay below one, so that unit sweeps do not grow.
-CsrMatrix scaled(CsrMatrix a) {
-  for (Index i = 0; i < a.rows; ++i) {
-    double sum = 0;
-    for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k)
-      sum += std::abs(a.values[std::size_t(k)]);
-    for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k) a.values[std::size_t(k)] /= sum;
-  }
-  return a;
-}
-
-struct Case {
+struct SweepCase {
   std::string name, ordering;
   CsrMatrix a;
 };
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all = [] {
-    std::vector<Case> c;
+const std::vector<SweepCase>& sweep_cases() {
+  static const std::vector<SweepCase> all = [] {
+    std::vector<SweepCase> c;
     c.push_back({"random", "natural", scaled(random_matrix({.rows = 900, .per_row = 4, .seed = 91}))});
     c.push_back({"unsymmetric", "rcm",
                  scaled(random_matrix({.rows = 900, .per_row = 3, .symmetric_pattern = false, .seed = 92}))});
@@ -142,7 +132,7 @@ Results reference(const CsrView& a, const std::string& ordering) {
 }
 
 TEST(Sweeps, AgainstSubstitutionAndTheSameBitsForAllStrategiesAndTeams) {
-  for (const Case& c : cases()) {
+  for (const SweepCase& c : sweep_cases()) {
     const Results expected = reference(c.a, c.ordering);
     Results first;
     for (int height : {1, 4, 8, 0}) {
@@ -252,7 +242,7 @@ TEST(Sweeps, ThreeHundredRepetitionsGiveTheSameBits) {
 }
 
 TEST(SliceRunner, EachSliceOnceAndAfterAllThatItReads) {
-  for (const Case& c : cases())
+  for (const SweepCase& c : sweep_cases())
     for (int height : {1, 8, 0})
       for (int threads : {1, 2, 4})
         for (Strategy strategy : strategies) {
