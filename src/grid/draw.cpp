@@ -9,12 +9,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <iterator>
 #include <limits>
 #include <vector>
 
 #include "grid/plane.hpp"
+#include "io/gnuplot.hpp"
 #include "io/plot.hpp"
 #include "krilu/error.hpp"
 
@@ -211,13 +211,6 @@ Window whole(const Grid& g) {
   return round({(low.x + high.x) / 2, (low.y + high.y) / 2}, 1.04 * side);
 }
 
-/// For a gnuplot string between single quotes.
-std::string quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("''") : std::string(1, c);
-  return out + "'";
-}
-
 }  // namespace
 
 void draw_grid(const Grid& g, const std::string& title, const std::string& path) {
@@ -246,11 +239,12 @@ void draw_grid(const Grid& g, const std::string& title, const std::string& path)
   // Twice the size that it will be looked at; in SVG too, whose coordinates have one decimal.
   s += fmt::format("set terminal {} size {},{} font 'DejaVu Sans,{}' linewidth 2 background '#ffffff'\n",
                    svg ? "svg dynamic" : "pngcairo", 2 * width, 2 * height, svg ? 26 : 22);
-  s += fmt::format("set output {}\nset encoding utf8\nset border 15 lc rgb '#606060' lw 0.7\n", quoted(path));
+  s += io::gnuplot_output(path);
+  s += "set encoding utf8\nset border 15 lc rgb '#606060' lw 0.7\n";
   s += "set tics out nomirror scale 0.6 textcolor rgb '#303030'\nunset key\nset clip two\n";
   s += "set multiplot\n";
-  s += fmt::format("set label 1 {} at screen 0.5, {} center noenhanced font ',{}'\n", quoted(title), 1 - 20 / height,
-                   svg ? 30 : 25);
+  s += fmt::format("set label 1 {} at screen 0.5, {} center noenhanced font ',{}'\n", io::gnuplot_string(title),
+                   1 - 20 / height, svg ? 30 : 25);
   double x = left;
   for (const Panel& p : panels) {
     const Window& w = p.window;
@@ -268,7 +262,7 @@ void draw_grid(const Grid& g, const std::string& title, const std::string& path)
     if (i || j)
       name += fmt::format(" ({}{}{})", i ? thinned('i', drawn.step_i) : "", i && j ? ", " : "",
                           j ? thinned('j', drawn.step_j) : "");
-    s += fmt::format("set title {} offset 0,-0.5\n$lines << EOD\n{}EOD\n", quoted(name), drawn.text);
+    s += fmt::format("set title {} offset 0,-0.5\n$lines << EOD\n{}EOD\n", io::gnuplot_string(name), drawn.text);
     Lines outline(w);
     outline.add(Index(wall.size()), [&](Index k) { return wall[std::size_t(k)]; });
     s += fmt::format("$wall << EOD\n{}EOD\n$body << EOD\n", outline.text());
@@ -285,10 +279,7 @@ void draw_grid(const Grid& g, const std::string& title, const std::string& path)
     x += panel + gap;
   }
   s += "unset multiplot\n";
-  std::FILE* gnuplot = ::popen("gnuplot >/dev/null", "w");
-  if (!gnuplot) throw Error("could not start gnuplot");
-  const bool written = std::fwrite(s.data(), 1, s.size(), gnuplot) == s.size();
-  if (::pclose(gnuplot) != 0 || !written) throw Error(fmt::format("gnuplot could not draw {}", path));
+  io::run_gnuplot(s, path);
 }
 
 }  // namespace krilu::grid

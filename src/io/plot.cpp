@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <limits>
 
+#include "io/gnuplot.hpp"
 #include "io/output_file.hpp"
 #include "krilu/error.hpp"
 
@@ -17,13 +17,6 @@ namespace krilu::io {
 namespace {
 
 bool ends_with(const std::string& text, const char* ending) { return text.ends_with(ending); }
-
-/// For a gnuplot string between single quotes.
-std::string quoted(const std::string& text) {
-  std::string out = "'";
-  for (char c : text) out += c == '\'' ? std::string("''") : std::string(1, c);
-  return out + "'";
-}
 
 bool shown(double value, bool log) { return std::isfinite(value) && value < 1e300 && (!log || value > 0); }
 
@@ -62,7 +55,8 @@ std::string group_axes(const std::vector<std::string>& names, bool log_y, bool m
   if (!marks && log_y) s += "set format y '%g'\n";
   s += fmt::format("set xtics {} noenhanced (",
                    names.size() > many_groups ? "rotate by 90 right scale 0" : "norotate scale 1");
-  for (std::size_t g = 0; g < names.size(); ++g) s += fmt::format("{}{} {}", g ? ", " : "", quoted(names[g]), g);
+  for (std::size_t g = 0; g < names.size(); ++g)
+    s += fmt::format("{}{} {}", g ? ", " : "", gnuplot_string(names[g]), g);
   return s + ")\n";
 }
 
@@ -78,8 +72,6 @@ void require_drawable(const std::string& path) {
 
 void draw(const Picture& p, const std::string& path) {
   require_drawable(path);
-  std::FILE* gnuplot = ::popen("gnuplot >/dev/null", "w");
-  if (!gnuplot) throw Error("could not start gnuplot");
   std::string s;
   const int columns = std::max(1, p.columns), rows = std::max(1, (int(p.panels.size()) + columns - 1) / columns);
   std::size_t names = 0;
@@ -91,7 +83,7 @@ void draw(const Picture& p, const std::string& path) {
                          height)
            : fmt::format("set terminal pngcairo size {},{} font 'DejaVu Sans,22' linewidth 2 background '#ffffff'\n",
                          2 * width, 2 * height);
-  s += fmt::format("set output {}\n", quoted(path.starts_with('|') ? "./" + path : path));  // no command for a pipe
+  s += gnuplot_output(path);
   s += "set border 3 lc rgb '#606060'\nset tics nomirror textcolor rgb '#303030'\n";
   s += "set grid lc rgb '#e4e4e4' lt 1\nset key top right spacing 1.2 samplen 2\nset encoding utf8\n";
   const char* colours[] = {"#1965b0", "#dc050c", "#4eb265", "#f1932d", "#882e72", "#777777", "#7bafde", "#b17ba6"};
@@ -106,8 +98,8 @@ void draw(const Picture& p, const std::string& path) {
                : fmt::format("unset logscale {0}\nset format {0}\n", axis);
     s += ranges(p, p.panels[k], log_x, log_y);
     s += fmt::format("set title {} noenhanced\nset xlabel {} noenhanced\nset ylabel {} noenhanced\n",
-                     quoted(of_panel(p.panel_titles, k, p.title)), quoted(of_panel(p.panel_x_labels, k, p.x_label)),
-                     quoted(p.y_label));
+                     gnuplot_string(of_panel(p.panel_titles, k, p.title)),
+                     gnuplot_string(of_panel(p.panel_x_labels, k, p.x_label)), gnuplot_string(p.y_label));
     const bool grouped = k < p.groups.size() && !p.groups[k].empty();
     const double bar = 0.8 / double(std::max<std::size_t>(p.panels[k].size(), 1));
     s += grouped ? group_axes(p.groups[k], log_y, p.marks) + fmt::format("set boxwidth {}\n", bar)
@@ -125,18 +117,18 @@ void draw(const Picture& p, const std::string& path) {
                                : grouped ? fmt::format("boxes fs solid {} noborder", curve.dashed ? 0.4 : 0.9)
                                : p.steps ? "fillsteps fs solid 0.6 noborder"
                                          : "lines";
-      plot += fmt::format("{}$data{}_{} using 1:2 with {} lt {}{} {}", c ? ", " : "", k, c, look, c % 8 + 1,
-                          curve.dashed && !p.steps && !p.marks && !grouped ? " dt (9,9)" : "",
-                          curve.label.empty() ? "notitle" : fmt::format("title {} noenhanced", quoted(curve.label)));
+      plot += fmt::format(
+          "{}$data{}_{} using 1:2 with {} lt {}{} {}", c ? ", " : "", k, c, look, c % 8 + 1,
+          curve.dashed && !p.steps && !p.marks && !grouped ? " dt (9,9)" : "",
+          curve.label.empty() ? "notitle" : fmt::format("title {} noenhanced", gnuplot_string(curve.label)));
     }
     if (p.target > 0)
       plot += fmt::format(", {:.9g} with lines lc rgb '#909090' dt 2 lw 1 title {} noenhanced", p.target,
-                          quoted(p.target_label));
+                          gnuplot_string(p.target_label));
     s += plot + "\n";
   }
   if (p.panels.size() > 1) s += "unset multiplot\n";
-  const bool written = std::fwrite(s.data(), 1, s.size(), gnuplot) == s.size();
-  if (::pclose(gnuplot) != 0 || !written) throw Error(fmt::format("gnuplot could not draw {}", path));
+  run_gnuplot(s, path);
 }
 
 std::string text_chart(const Curve& curve, int width, int height, bool log_y) {

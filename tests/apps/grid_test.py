@@ -350,6 +350,12 @@ class Files(Case):
         self.good(*small("--shape", shape, "--plot", "q.svg"))
         self.assertIn(b"100%_{odd}.dat, O grid", self.assert_picture(self.path("q.svg")))
 
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
+    def test_the_name_of_a_picture_is_no_command(self):
+        name = "|touch made;.png"
+        self.good(*small("--plot", name))
+        self.assertEqual(os.listdir(self.folder), [name])
+
     def test_refused_before_any_work(self):
         huge = ["grid", "--size", "8193x8193"]
         for name in ("g.vtk", "g", "g.cgns.gz", "cgns"):
