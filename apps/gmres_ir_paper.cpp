@@ -366,9 +366,9 @@ BenchReport run_gmres_ir_paper(const BenchOptions& o, Monitor& monitor) {
   BenchReport report;
   std::vector<Row> rows;
   std::vector<std::string> sources;
-  const std::vector<const System*> wanted = chosen(o.only);
+  const std::vector<const gmres_ir_paper::System*> wanted = chosen(o.only);
   const std::string folder = matrix_folder(o);
-  for (const System* system : wanted) {
+  for (const gmres_ir_paper::System* system : wanted) {
     Row& row = rows.emplace_back();
     row.system = system;
     sources.push_back(row.generated() ? system->file : matrix_file(folder, system->file));

@@ -12,14 +12,14 @@ namespace krilu::precond {
 
 namespace {
 
-const auto& rows = table<exec::Host, double>;
+const auto& registered = table<exec::Host, double>;
 
 }  // namespace
 
 const std::vector<std::string>& names() {
   static const std::vector<std::string> list = [] {
     std::vector<std::string> n;
-    for (const auto& row : rows) n.emplace_back(row.kind);
+    for (const auto& row : registered) n.emplace_back(row.kind);
     return n;
   }();
   return list;
@@ -36,7 +36,7 @@ void require_known(const std::string& name) {
 }
 
 Sweeps sweeps_of(const std::string& name) {
-  for (const auto& row : rows)
+  for (const auto& row : registered)
     if (row.kind == kind_of(name)) return row.sweeps;
   return Sweeps::none;
 }
