@@ -11,7 +11,11 @@ namespace krilu::io {
 
 std::string gnuplot_string(const std::string& text) {
   std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("''") : std::string(1, c);
+  for (const char c : text)
+    if (c == '\'')
+      out += "''";
+    else
+      out += c == '\n' || c == '\r' ? ' ' : c;  // a quote ends with the line, and what follows would be a command
   return out + "'";
 }
 

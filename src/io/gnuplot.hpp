@@ -6,10 +6,11 @@
 
 namespace krilu::io {
 
-/// A text as a gnuplot string, between single quotes.
+/// A text as a gnuplot string, between single quotes and on one line.
 std::string gnuplot_string(const std::string& text);
 
-/// The command after which gnuplot draws into `path`. A name that begins with | is a file's too, not a shell command.
+/// The command after which gnuplot draws into `path`, of one line. A name that begins with | is a file's too, not a
+/// shell command.
 std::string gnuplot_output(const std::string& path);
 
 /// Has gnuplot go through a script that draws into `path`. Throws krilu::Error where it cannot be started or fails.

@@ -65,6 +65,7 @@ std::string group_axes(const std::vector<std::string>& names, bool log_y, bool m
 void require_drawable(const std::string& path) {
   if (!ends_with(path, ".png") && !ends_with(path, ".svg"))
     throw Error(fmt::format("--plot {}: a picture's name ends in .png or .svg", path));
+  if (path.find_first_of("\n\r") != std::string::npos) throw Error("--plot: a picture's name is one line");
   require_writable(path);
   if (std::system("command -v gnuplot >/dev/null 2>&1") != 0)
     throw Error("--plot needs gnuplot, which is not installed: apt-get install gnuplot-nox (tools/setup does)");

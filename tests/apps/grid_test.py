@@ -355,6 +355,15 @@ class Files(Case):
         name = "|touch made;.png"
         self.good(*small("--plot", name))
         self.assertEqual(os.listdir(self.folder), [name])
+        self.refused(*small("--plot", "a\n!touch made\n.png"), words=["one line"])
+        self.assertEqual(os.listdir(self.folder), [name])
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
+    def test_nor_is_what_a_title_says(self):
+        shape = self.write("a\n!touch made\n", lines(selig()))
+        self.good(*small("--shape", shape, "--plot", "p.svg"))
+        self.assert_picture(self.path("p.svg"))
+        self.assertFalse(os.path.exists(self.path("made")))
 
     def test_refused_before_any_work(self):
         huge = ["grid", "--size", "8193x8193"]
