@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "commands.hpp"
+#include "exec/host.hpp"
 #include "io/plot.hpp"
 #include "io/report.hpp"
 #include "krilu/condition.hpp"
@@ -60,6 +61,7 @@ std::string condition_sentence(const Condition& c) {
 
 int run(const InfoOptions& o) {
   require_outputs({o.matrix}, {o.json, o.plot});
+  exec::require_threads(o.threads);
   if (!o.plot.empty()) io::require_drawable(o.plot);
   if (names_mesh(o.matrix)) {
     if (o.condition || !o.plot.empty()) throw Error(o.matrix + ": --condition and --plot are for matrices, not meshes");

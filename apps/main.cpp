@@ -36,6 +36,21 @@ class NarrowFormatter : public CLI::Formatter {
   static constexpr std::size_t indent = 28;
 };
 
+/// What CLI11 says of a value that is no number, "Could not convert: --max-iters = 1e3", as a sentence; else its own
+/// text.
+std::string sentence(const CLI::App& command, const CLI::ParseError& error) {
+  const std::string text = error.what(), begin = "Could not convert: ";
+  const std::size_t equals = text.find(" = ");
+  if (!text.starts_with(begin) || equals == std::string::npos) return text;
+  const std::string name = text.substr(begin.size(), equals - begin.size());
+  const CLI::Option* const option = command.get_option_no_throw(name);
+  const bool whole = option && option->get_type_name().find("INT") != std::string::npos;
+  const std::string value = text.substr(equals + 3);
+  if (whole && value.find_first_not_of("0123456789", value[0] == '-') == std::string::npos)
+    return fmt::format("{} cannot be {}: the number is too large", name, value);
+  return fmt::format("{} takes a {}number, not '{}'", name, whole ? "whole " : "", value);
+}
+
 /// An unknown option or subcommand, with the nearest one that exists.
 int explain_usage(const CLI::App& app, const CLI::ParseError& error) {
   std::vector<std::string> known;
@@ -57,7 +72,7 @@ int explain_usage(const CLI::App& app, const CLI::ParseError& error) {
                near.empty() ? "" : fmt::format(", did you mean '{}'?", near), name);
     return 2;
   }
-  fmt::print(stderr, "krilu: {}; see {} --help\n", error.what(), name);
+  fmt::print(stderr, "krilu: {}; see {} --help\n", sentence(*at, error), name);
   return 2;
 }
 

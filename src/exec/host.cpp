@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/host.hpp"
 
+#include <fmt/format.h>
+
 #include "krilu/buffer.hpp"
+#include "krilu/error.hpp"
 
 namespace krilu::exec {
 
@@ -11,6 +14,13 @@ int available_threads() {
 #else
   return 1;
 #endif
+}
+
+void require_threads(int threads) {
+  constexpr int most = 4096;
+  if (threads < 0) throw Error("threads is a whole number from 1, or 0 for all");
+  if (threads > most)
+    throw Error(fmt::format("threads is {}, more than any machine has cores: at most {}", threads, most));
 }
 
 std::shared_ptr<Memory> host_memory() {

@@ -27,6 +27,8 @@ namespace krilu::exec {
 
 /// Threads that the machine offers to this process, by OpenMP's count (1 without OpenMP).
 int available_threads();
+/// Throws krilu::Error for a negative number of threads, and for more than any machine has cores. 0 is all.
+void require_threads(int threads);
 
 std::shared_ptr<Memory> host_memory();
 

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "exec/host.hpp"
 #include "io/text_file.hpp"
 
 namespace krilu::io {
@@ -176,6 +177,7 @@ std::vector<Buffer<Entry>> array_entries(const Header& h, std::vector<Buffer<dou
 
 int team_size(std::string_view text, int threads) {
   constexpr std::size_t worth_sharing = std::size_t(256) << 10;
+  exec::require_threads(threads);
   if (threads > 0) return threads;
   return text.size() < worth_sharing ? 1 : exec::available_threads();
 }

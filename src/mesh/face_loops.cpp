@@ -48,6 +48,7 @@ mesh::FaceTuning host_tuning(const Mesh& mesh) {
 }  // namespace
 
 FaceLoops::FaceLoops(const Mesh& mesh, const FaceLoopOptions& options) {
+  exec::require_threads(options.threads);
   const exec::Host host(options.threads);
   threads_ = host.threads();
   // Not atomics: what auto takes gives the same bits each time.

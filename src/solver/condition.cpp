@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "exec/host.hpp"
 #include "krilu/error.hpp"
 #include "krilu/solver.hpp"
 #include "schedule/nested_dissection.hpp"
@@ -166,7 +167,7 @@ std::string reason(const SparseLu& lu) {
 Condition estimate_condition(const CsrView& given, ConditionNorm norm, int threads, ConditionBy by,
                              std::size_t memory) {
   require_valid(given);
-  if (threads < 0) throw Error("threads is a whole number from 1, or 0 for all");
+  exec::require_threads(threads);
   if (given.nnz() > 0 && !given.values) throw Error("the matrix has no values");
   Condition c;
   if (given.rows == 0) return c;

@@ -10,6 +10,7 @@
 
 #include "base/names.hpp"
 #include "exec/emulated.hpp"
+#include "exec/host.hpp"
 #include "krilu/error.hpp"
 #include "mesh/cell_blocks.hpp"
 #include "mesh/face_plan.hpp"
@@ -52,7 +53,7 @@ void require_options(const Options& o, const FaceLoopOptions& loops) {
   if (loops.threads != 0 && o.threads != 0 && loops.threads != o.threads)
     throw Error(fmt::format("threads is {} in Options and {} in FaceLoopOptions: give it in one of them", o.threads,
                             loops.threads));
-  if (loops.threads < 0) throw Error("threads is a whole number from 1, or 0 for all");
+  exec::require_threads(loops.threads);
   if (loops.strategy != "auto") mesh::strategy_by_name(loops.strategy);
   if (loops.renumber != "auto") mesh::renumber_by_name(loops.renumber);
 }

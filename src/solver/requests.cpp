@@ -42,10 +42,7 @@ void require_numbers(const Options& o) {
     throw Error(fmt::format("restart and inner-iters are at most {}: a basis of more vectors is not worth its memory",
                             most_vectors));
   if (o.max_iterations < 0) throw Error("max-iters is a whole number from 0");
-  constexpr int most_threads = 4096;
-  if (o.threads < 0) throw Error("threads is a whole number from 1, or 0 for all");
-  if (o.threads > most_threads)
-    throw Error(fmt::format("threads is {}, more than any machine has cores: at most {}", o.threads, most_threads));
+  exec::require_threads(o.threads);
 }
 
 void require_norm(const Options& o) {

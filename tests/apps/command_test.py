@@ -382,10 +382,15 @@ class BadInput(Case):
     def test_numbers(self):
         g = "gen:poisson2d:5x5"
         self.refused("solve", g, "--rtol", "-1", words=["rtol"])
-        self.refused("solve", g, "--rtol", "small", words=["--rtol"])
-        self.refused("solve", g, "--threads", "20000", words=["threads is 20000"])
-        self.refused("solve", g, "--threads", "two", words=["--threads"])
+        self.refused("solve", g, "--rtol", "small", words=["--rtol takes a number, not 'small'"])
+        self.refused("solve", g, "--max-iters", "1e3", words=["--max-iters takes a whole number, not '1e3'"])
+        matrix = self.write("a.mtx", matrix_text(2, {(0, 0): 1, (1, 1): 1}))
+        for command, system in (("solve", g), ("solve", matrix), ("info", g), ("info", matrix), ("info", "mesh:box:3x3x3")):
+            self.refused(command, system, "--threads", "20000", words=["threads is 20000", "at most 4096"])
+        self.refused("info", g, "--threads", "-2", words=["threads is a whole number"])
+        self.refused("solve", g, "--threads", "two", words=["--threads takes a whole number, not 'two'"])
         self.refused("solve", g, "--max-iters", "-3", words=["max-iters"])
+        self.refused("solve", g, "--max-iters", 30 * "9", words=["--max-iters cannot be 999", "too large"])
         self.refused("solve", g, "--rhs", "random:x", words=["--rhs random:x", "seed"])
         self.refused("solve", g, "--solver", "gmres", "--norm", "openfoam", words=["gmres", "2-norm"])
 
