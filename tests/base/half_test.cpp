@@ -13,9 +13,11 @@
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "krilu/error.hpp"
+#include "support/refusal.hpp"
 
 namespace {
 
@@ -240,17 +242,6 @@ TEST(Rounded, TheLargestHalfIs65504) {
 
 // --- names ---------------------------------------------------------------------------------------------------------
 
-/// The sentence of the krilu::Error that f throws.
-template <class F>
-std::string refusal(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "accepted";
-}
-
 TEST(Formats, HaveNamesThereAndBack) {
   EXPECT_STREQ(to_string(Format::fp64), "fp64");
   EXPECT_STREQ(to_string(Format::fp32), "fp32");
@@ -285,9 +276,10 @@ TEST(Precisions, HaveNamesThereAndBack) {
 }
 
 TEST(Precisions, OthersAreRefusedInASentence) {
-  EXPECT_EQ(refusal([] { precision_by_name("fp3"); }),
+  EXPECT_EQ(test::refusal([] { precision_by_name("fp3"); }),
             "unknown precision 'fp3': did you mean 'fp32'? It is one of fp64, fp32, fp32/fp16, fp32/bf16");
-  EXPECT_EQ(refusal([] { format_by_name("quadruple"); }), "unknown format 'quadruple': one of fp64, fp32, fp16, bf16");
+  EXPECT_EQ(test::refusal([] { format_by_name("quadruple"); }),
+            "unknown format 'quadruple': one of fp64, fp32, fp16, bf16");
   for (const char* text : {"", "auto", "FP32", "fp32/", "/fp16", "fp16", "bf16", "fp64/fp32", "fp64/fp16", "fp32/fp32",
                            "fp32/fp64", "fp16/fp16", "fp32/fp16 ", "double", "float"})
     EXPECT_THROW(precision_by_name(text), Error) << text;

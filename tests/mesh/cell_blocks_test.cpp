@@ -9,6 +9,7 @@
 #include <functional>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "krilu/error.hpp"
 #include "mesh/cell_graph.hpp"

@@ -263,24 +263,11 @@ TEST(LocalSmall, TheShiftGrowsTheDiagonalInItsOwnSign) {
             1e-3);
 }
 
-/// Row 124 (from 1) is read by nobody and has no diagonal worth the name: a zero pivot in whatever part.
-CsrMatrix with_zero_pivot(bool stored) {
-  const CsrMatrix a = random_matrix({.rows = 200, .per_row = 4, .seed = 996});
-  RowMaps rows(200);
-  for (Index i = 0; i < 200; ++i)
-    for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k)
-      if (i != 123 && a.columns[std::size_t(k)] != 123)
-        rows[std::size_t(i)][a.columns[std::size_t(k)]] = a.values[std::size_t(k)];
-  rows[123][5] = rows[123][77] = 2.5;
-  if (stored) rows[123][123] = 0;
-  return from_rows(rows);
-}
-
 TEST(LocalSmall, AZeroPivotIsNamedByTheCallersRowAndMendedByAShift) {
   KRILU_REQUIRE_GPU();
   const Cuda ex(0, team);
   for (bool stored : {true, false}) {
-    const CsrMatrix a = with_zero_pivot(stored);
+    const CsrMatrix a = with_zero_pivot(stored, 996);
     for (const std::string& name : kinds)
       for (Rows layout : {Rows::as_given, Rows::by_level_of_a_random_order}) {
         SCOPED_TRACE(name + ", rows " + to_string(layout) + (stored ? "" : ", no diagonal"));

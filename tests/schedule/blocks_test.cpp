@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "krilu/io.hpp"
 #include "krilu/solver.hpp"

@@ -276,6 +276,7 @@ void expect_honest(const Solved& s, const CsrView& a, const std::vector<double>&
   EXPECT_GE(r.values_lost, 0);
 }
 
+/// Solved from x, and held to what must be true of every result.
 Solved judged(const CsrView& a, const std::vector<double>& b, const Options& o, std::vector<double> x = {}) {
   if (x.empty()) x.assign(b.size(), 0.0);
   Solver solver(o);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrices that every GPU test goes through: rows of all lengths and of none, triangles that are empty, stencils, a
-// dense row and column, chains, patterns without symmetry; some hundred rows each, or some thousand.
+// Matrices that many tests share, and the list that every GPU test goes through: rows of all lengths and of none,
+// triangles that are empty, stencils, a dense row and column, chains, patterns without symmetry; some hundred rows
+// each, or some thousand.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a krilu::Error says, and what notes do.
+// What a krilu::Error says, and whether one of several notes says something.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <map>
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 
 #include "krilu/io.hpp"

@@ -40,6 +40,7 @@ std::vector<T> to_host(const Space& space, const exec::Array<T>& a) {
   return v;
 }
 
+/// A matrix with the name that a failure is to show.
 struct NamedMatrix {
   std::string name;
   CsrMatrix a;
