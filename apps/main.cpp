@@ -46,7 +46,8 @@ std::string sentence(const CLI::App& command, const CLI::ParseError& error) {
   const CLI::Option* const option = command.get_option_no_throw(name);
   const bool whole = option && option->get_type_name().find("INT") != std::string::npos;
   const std::string value = text.substr(equals + 3);
-  if (whole && value.find_first_not_of("0123456789", value[0] == '-') == std::string::npos)
+  const std::string digits = value.substr(value.starts_with('-'));
+  if (whole && !digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos)
     return fmt::format("{} cannot be {}: the number is too large", name, value);
   return fmt::format("{} takes a {}number, not '{}'", name, whole ? "whole " : "", value);
 }

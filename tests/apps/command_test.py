@@ -390,6 +390,7 @@ class BadInput(Case):
         self.refused("info", g, "--threads", "-2", words=["threads is a whole number"])
         self.refused("solve", g, "--threads", "two", words=["--threads takes a whole number, not 'two'"])
         self.refused("solve", g, "--max-iters", "-3", words=["max-iters"])
+        self.refused("solve", g, "--max-iters", "-", words=["--max-iters takes a whole number, not '-'"])
         self.refused("solve", g, "--max-iters", 30 * "9", words=["--max-iters cannot be 999", "too large"])
         self.refused("solve", g, "--rhs", "random:x", words=["--rhs random:x", "seed"])
         self.refused("solve", g, "--solver", "gmres", "--norm", "openfoam", words=["gmres", "2-norm"])
