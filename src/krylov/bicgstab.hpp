@@ -68,7 +68,7 @@ class Bicgstab final : public Method<Space, T> {
         return exec::Sums<T, 3>{{t[i] * r[i], t[i] * t[i], Control<T>::measure(magnitudes, r[i])}};
       }, KRILU_FN(exec::Sums<T, 3> sums) {
         const T norm_s = control().norm_of(sums[2]);
-        if (!stop() && norm_s <= control().target) stop() = control().record(norm_s);
+        if (!stop() && control().is_met_by(norm_s)) stop() = control().record(norm_s);
         omega() = sums[0] / sums[1];
         if (stop() || !(omega() - omega() == T(0))) omega() = 0;
       });

@@ -48,7 +48,9 @@ KRILU_INLINE T peek(T* from) {
 
 template <class T>
 struct Control {
-  T target = 0;             // stop at or below this norm of the recurrence's residual
+  T target = 0;   // stop at or below this norm of the recurrence's residual
+  T further = 0;  // the target instead, where that is reached by iteration `early`
+  int early = 0;
   T scale = 1;              // history holds norm * scale
   bool magnitudes = false;  // the norm is a sum of magnitudes (OpenFOAM's), else the 2-norm
   int iteration = 0;
@@ -68,6 +70,10 @@ struct Control {
   static KRILU_INLINE T measure(bool magnitudes, T r) { return magnitudes ? (r < 0 ? -r : r) : r * r; }
   KRILU_INLINE T norm_of(T sum) const { return magnitudes ? sum : std::sqrt(sum); }
 
+  /// Whether an iteration that ends with this norm is the last one.
+  KRILU_INLINE bool is_met_by(T norm_now) const {
+    return norm_now <= target && (iteration >= early || norm_now <= further);
+  }
   /// Ends an iteration with this norm. Returns 1 where the method is to stop.
   KRILU_INLINE int record(T norm_now) {
     // All is read first and written after: on a GPU each wait for memory is felt, the host's most, which the feed is.
@@ -86,7 +92,10 @@ struct Control {
       publish(&feed->residual, residual);
     }
     if (!(norm_now - norm_now == T(0))) return stop(Stop::not_finite);
-    if (norm_now <= goal) return stop(Stop::target);
+    if (norm_now <= goal) {
+      if (passed > early || norm_now <= further) return stop(Stop::target);
+      target = further;
+    }
     if (passed >= limit) return stop(Stop::limit);
     if (wished) return stop(Stop::interrupted);
     if (window > 0 && is_hopeless()) return stop(Stop::slow);

@@ -171,14 +171,23 @@ int iterations_between_words(const Space& ex, std::size_t rows) {
 }
 
 /// What a go is asked for, as a norm: the target, or where it is too far for one go of this stage, the first of equal
-/// steps to it.
-inline double asked_of(const StagePolicy& stage, double now, double target) {
+/// steps to it. Where few iterations a digit do that, a system is so well conditioned that they may go `further`, by a
+/// step of one go less: a go costs as much as three of them.
+struct Asked {
+  double norm, further;
+  int few = 0;  // iterations that norm is to be met by for that
+};
+inline Asked asked_of(const StagePolicy& stage, double now, double target) {
   constexpr double margin = 0.9;  // claims differ from the truth in lower precision
-  if (!stage.refines) return target;
+  constexpr double few = 3;       // iterations a digit
+  if (!stage.refines) return {target, target};
   const double need = margin * target / now;
-  if (!(stage.floor > 0) || need >= stage.floor) return margin * target;
-  if (!(need > 0)) return now * stage.floor;
-  return now * std::pow(need, 1 / std::ceil(std::log(need) / std::log(stage.floor)));
+  if (!(stage.floor > 0) || need >= stage.floor) return {margin * target, margin * target};
+  if (!(need > 0)) return {now * stage.floor, now * stage.floor};
+  const double steps = std::ceil(std::log(need) / std::log(stage.floor)), step = std::pow(need, 1 / steps);
+  const double longer = steps > 1 ? std::pow(need, 1 / (steps - 1)) : step;
+  if (!(longer >= stage.least_floor && stage.least_floor > 0)) return {now * step, now * step};
+  return {now * step, now * longer, int(few * -std::log10(step))};
 }
 
 /// The floor follows what a go has reached when it was asked for a reduction: not less than that is worth asking for
@@ -289,13 +298,16 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
 
   while (!done) {
     StagePolicy& policy = stage->policy();
-    const double before = now.two, best_before = best, asked = asked_of(policy, now.own, target);
+    const double before = now.two, best_before = best;
+    const Asked asked = asked_of(policy, now.own, target);
     control.reason = Stop::none;
-    control.target = T(asked);
+    control.target = T(asked.norm);
+    control.further = T(asked.further);
+    control.early = control.iteration + asked.few;
     const int most = looking ? std::min(policy.most_inner, policy.first_look) : policy.most_inner;
     control.max_iterations =
         int(std::min<std::int64_t>(criterion.max_iterations, std::int64_t(control.iteration) + most));
-    const double asked_reduction = asked / now.own;
+    const double asked_reduction = asked.norm / now.own;
     const int begun = control.iteration;
     stage->go(b.data(), x.data(), r_.data(), now.two, control);
     if (control.iteration > begun) latest = double(control.norm) * double(control.scale);

@@ -134,6 +134,8 @@ class Refinement final : public Stage<Space, T> {
         });
     Control<L> inner;
     inner.target = L(double(control.target) / two);
+    inner.further = L(double(control.further) / two);
+    inner.early = control.early;
     inner.scale = L(two * double(control.scale));
     inner.iteration = control.iteration;
     inner.max_iterations = control.max_iterations;

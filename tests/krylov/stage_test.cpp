@@ -735,14 +735,15 @@ StagePolicy refining(double floor, double least = 0) {
 TEST(AskedOf, IsTheTargetItselfWhereNothingRefines) {
   StagePolicy direct = refining(0.1);
   direct.refines = false;
-  EXPECT_EQ(krylov::asked_of(direct, 1, 1e-12), 1e-12);
-  EXPECT_EQ(krylov::asked_of(direct, 1, 0), 0);
+  EXPECT_EQ(krylov::asked_of(direct, 1, 1e-12).norm, 1e-12);
+  EXPECT_EQ(krylov::asked_of(direct, 1, 1e-12).further, 1e-12);
+  EXPECT_EQ(krylov::asked_of(direct, 1, 0).norm, 0);
 }
 
 TEST(AskedOf, IsTheTargetWithAMarginWhereOneGoWillDo) {
-  EXPECT_DOUBLE_EQ(krylov::asked_of(refining(0), 5, 1e-12), 0.9e-12) << "no floor";
-  EXPECT_DOUBLE_EQ(krylov::asked_of(refining(1e-4), 5, 5e-3), 4.5e-3);
-  EXPECT_LT(krylov::asked_of(refining(1e-4), 1, 1e-3), 1e-3) << "a claim is a little off";
+  EXPECT_DOUBLE_EQ(krylov::asked_of(refining(0), 5, 1e-12).norm, 0.9e-12) << "no floor";
+  EXPECT_DOUBLE_EQ(krylov::asked_of(refining(1e-4), 5, 5e-3).norm, 4.5e-3);
+  EXPECT_LT(krylov::asked_of(refining(1e-4), 1, 1e-3).norm, 1e-3) << "a claim is a little off";
 }
 
 TEST(AskedOf, IsTheFirstOfEqualStepsNoneBeyondTheFloor) {
@@ -753,7 +754,7 @@ TEST(AskedOf, IsTheFirstOfEqualStepsNoneBeyondTheFloor) {
         double now = size, first = 0;
         int goes = 0;
         for (; now > target * size && goes < 200; ++goes) {
-          const double asked = krylov::asked_of(p, now, target * size);
+          const double asked = krylov::asked_of(p, now, target * size).norm;
           EXPECT_GE(asked, floor * now * (1 - 1e-12)) << "beyond the floor";
           EXPECT_LT(asked, now);
           EXPECT_GE(asked, 0.9 * target * size * (1 - 1e-12)) << "beyond the target";
@@ -765,6 +766,52 @@ TEST(AskedOf, IsTheFirstOfEqualStepsNoneBeyondTheFloor) {
         // And no step more than needed.
         EXPECT_EQ(goes, int(std::ceil(std::log(0.9 * target) / std::log(floor) * (1 - 1e-12))));
       }
+}
+
+TEST(AskedOf, FurtherIsAStepOfOneGoLessAsFarAsAFloorMayEverGo) {
+  for (const double target : {1e-3, 1e-5, 1e-8, 1e-11, 1e-14, 1e-20})
+    for (const double least : {0.0, 1e-3, 1e-6}) {
+      const StagePolicy p = refining(1e-2, least);
+      const krylov::Asked asked = krylov::asked_of(p, 5, 5 * target);
+      const double steps = std::round(std::log(0.9 * target) / std::log(asked.norm / 5));
+      const double longer = steps > 1 ? std::pow(0.9 * target, 1 / (steps - 1)) : asked.norm / 5;
+      SCOPED_TRACE(std::to_string(steps) + " steps, at least " + std::to_string(least));
+      if (least > 0 && longer >= least) {
+        EXPECT_NEAR(asked.further, 5 * longer, 1e-12 * longer);
+        EXPECT_EQ(asked.few, int(-3 * std::log10(asked.norm / 5) * (1 + 1e-12)));
+      } else {
+        EXPECT_EQ(asked.further, asked.norm);
+      }
+    }
+}
+
+// Conditioned well enough for a few iterations a go, a system has fewer goes; and no more of them where it is not.
+TEST(Goes, GoFurtherWhereFewIterationsDo) {
+  using krylov::Control;
+  double history[40] = {};
+  Monitor::Feed feed;
+  int wish = 0;
+  const auto stops_after = [&](double reduction) {  // of an iteration
+    Control<double> c;
+    c.target = 1e-4;
+    c.further = 1e-6;
+    c.early = 5;
+    c.max_iterations = 40;
+    c.history = history;
+    c.feed = &feed;
+    c.wish = &wish;
+    for (double norm = reduction; c.reason == Stop::none; norm *= reduction) {
+      const bool met = c.is_met_by(norm);
+      EXPECT_EQ(c.record(norm), met);
+    }
+    EXPECT_EQ(c.reason, Stop::target);
+    return c.iteration;
+  };
+  EXPECT_EQ(stops_after(0.9e-6), 1) << "both at once";
+  EXPECT_EQ(stops_after(0.9e-4), 2) << "the further one in the next";
+  EXPECT_EQ(stops_after(0.09), 6) << "first met after four";
+  EXPECT_EQ(stops_after(0.15), 8) << "first met after five";
+  EXPECT_EQ(stops_after(0.2), 6) << "not met by then";
 }
 
 // On a device the iterations are spoken once, whatever the right-hand side, the guess and the target of the next solve.
@@ -804,7 +851,7 @@ TEST(Kept, TheNextSolveDoesWhatWasRecorded) {
   }
 }
 
-TEST(AskedOf, OfATargetOfZeroIsTheFloor) { EXPECT_DOUBLE_EQ(krylov::asked_of(refining(1e-3), 7, 0), 7e-3); }
+TEST(AskedOf, OfATargetOfZeroIsTheFloor) { EXPECT_DOUBLE_EQ(krylov::asked_of(refining(1e-3), 7, 0).norm, 7e-3); }
 
 TEST(Adapt, LeavesAFloorThatIsToStay) {
   for (const double reached : {1e-9, 1e-3, 0.9, 2.0}) {

@@ -681,6 +681,27 @@ TEST(Storage, OfFewerBitsTakesMoreOuterSteps) {
     }
 }
 
+// Ten digits are three steps in single precision, and two where a system is so well conditioned that each takes few
+// iterations. Not where a tolerance of inner solves was asked for.
+TEST(OuterSteps, AreFewerWhereEachTakesFewIterations) {
+  const auto steps = [](const std::string& text, double inner_tolerance, const std::string& device) {
+    const CsrMatrix a = generate(text);
+    const std::vector<double> b(std::size_t(a.rows), 1.0);
+    Options o = options("gmres-ir", "ilu0", {"fp32", device}, 1e-10);
+    o.inner_tolerance = inner_tolerance;
+    const Solved s = judged(a, b, o);
+    EXPECT_STREQ(to_string(s.r.status), "converged");
+    EXPECT_EQ(s.r.precision, "fp32");
+    return s.r.outer_iterations;
+  };
+  for (const std::string& device : devices) {
+    SCOPED_TRACE(device);
+    EXPECT_EQ(steps("gen:poisson2d:12x11", 0, device), 2) << "eighteen iterations";
+    EXPECT_EQ(steps("gen:poisson2d:12x11", 1e-5, device), 3);
+    EXPECT_EQ(steps("gen:poisson2d:30x30", 0, device), 3) << "thirty-eight";
+  }
+}
+
 TEST(Storage, FactorsInLowPrecisionServeFgmresAlmostAsWell) {
   const CsrMatrix a = generate("gen:convdiff2d:30x30");
   const auto b = test::random_values(900, 13);
