@@ -267,10 +267,15 @@ Results by_loops(const Loops& loops, const Fields& d, const There& there) {
   return r;
 }
 
-inline std::vector<double> flat(const std::vector<double>& v) { return v; }
+inline const std::vector<double>& flat(const std::vector<double>& v) { return v; }
 inline std::vector<double> flat(const std::vector<Vector3>& v) {
-  std::vector<double> all;
-  for (const Vector3& a : v) all.insert(all.end(), {a.x, a.y, a.z});
+  std::vector<double> all(3 * v.size());
+  double* to = all.data();
+  for (const Vector3& a : v) {
+    *to++ = a.x;
+    *to++ = a.y;
+    *to++ = a.z;
+  }
   return all;
 }
 
