@@ -170,13 +170,13 @@ int iterations_between_words(const Space& ex, std::size_t rows) {
     return 1;
 }
 
-/// What a go is asked for, as a norm: the target, or where it is too far for one go of this stage, the first of equal
-/// steps to it. Where few iterations a digit do that, a system is so well conditioned that they may go `further`, by a
-/// step of one go less: a go costs as much as three of them.
+/// What a go is asked for, as norms.
 struct Asked {
   double norm, further;
-  int few = 0;  // iterations that norm is to be met by for that
+  int few = 0;  // iterations: where they do for `norm`, `further` is asked for
 };
+/// The target, or where it is too far for one go of this stage, the first of equal steps to it. Where few iterations a
+/// digit do that, a system is so well conditioned that the go is asked for a step of one go less.
 inline Asked asked_of(const StagePolicy& stage, double now, double target) {
   constexpr double margin = 0.9;  // claims differ from the truth in lower precision
   constexpr double few = 3;       // iterations a digit

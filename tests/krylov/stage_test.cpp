@@ -814,6 +814,41 @@ TEST(Goes, GoFurtherWhereFewIterationsDo) {
   EXPECT_EQ(stops_after(0.2), 6) << "not met by then";
 }
 
+// Half an iteration of BiCGStab counts as one only where it is the last: not where a target is met that moves on.
+TEST(Goes, ThatGoFurtherTakeTheIterationsOfAStraightOne) {
+  const exec::Host space(1);
+  const CsrMatrix a = generate("gen:poisson2d:12x11");
+  const auto n = std::size_t(a.rows);
+  const Product<exec::Host, double> A(space, a);
+  precond::None<exec::Host, double> none(space, n);
+  const std::vector<double> side = random_values(n, 4);
+  const auto b = to_device(space, side);
+  std::vector<double> history(200);
+  Monitor::Feed feed;
+  int wish = 0;
+  for (const char* name : {"cg", "bicgstab", "gmres"}) {
+    const auto method = krylov::make_method<exec::Host, double>(space, name, a.rows, 100);
+    const auto iterations = [&](double reduction, int early) {
+      const auto x = to_device(space, std::vector<double>(n, 0.0)), r = to_device(space, side);
+      krylov::Control<double> c;
+      c.target = reduction * norm(side);
+      c.further = 1e-10 * norm(side);
+      c.early = early;
+      c.max_iterations = 199;
+      c.history = history.data();
+      c.feed = &feed;
+      c.wish = &wish;
+      method->iterate({A, none, b.data(), x.data(), r.data(), false}, {&c});
+      EXPECT_EQ(c.reason, Stop::target);
+      return c.iteration;
+    };
+    const int straight = iterations(1e-10, 0);
+    EXPECT_GT(straight, 10) << name;
+    for (double reduction = 0.9; reduction > 1e-9; reduction *= 0.9)
+      EXPECT_EQ(iterations(reduction, 1000), straight) << name << " by way of " << reduction;
+  }
+}
+
 // On a device the iterations are spoken once, whatever the right-hand side, the guess and the target of the next solve.
 TEST(Kept, TheNextSolveDoesWhatWasRecorded) {
   for (const char* name : {"cg", "bicgstab", "gmres", "fgmres"}) {
