@@ -107,7 +107,7 @@ template <class Column>
 void build(const Lattice& lattice, std::int64_t first, Index count, Buffer<Offset>& offsets, Buffer<Column>& columns,
            Buffer<double>& values) {
   const Stencil& s = *lattice.stencil;
-  const auto [nx, ny, nz] = lattice.size;
+  const std::int64_t nx = lattice.size[0], ny = lattice.size[1], nz = lattice.size[2];
   offsets.resize(std::size_t(count) + 1);
   const exec::Host host;
   const auto for_rows = [&](auto f) {

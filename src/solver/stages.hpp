@@ -238,12 +238,13 @@ void Stages<Space, System>::factor(const CsrView& a, const System& system, preco
 /// it has to be brought.
 template <class Space, class System>
 void Stages<Space, System>::fold(const precond::Preconditioner<Space, double>& M) {
-  const auto [scale, all] = M.folds();
-  const bool gains = is_gmres() || (plan_.method == "bicgstab" && !all);
-  folded_ = scale && gains && !scaled_ && plan_.precision.storage != Format::fp16;
+  const auto fold = M.folds();
+  const bool gains = is_gmres() || (plan_.method == "bicgstab" && !fold.all);
+  folded_ = fold.scale && gains && !scaled_ && plan_.precision.storage != Format::fp16;
   if (!folded_) return;
   column_ = ex_.template allocate<double>(std::size_t(rows_));
   const auto to = column_.view();
+  const double* const scale = fold.scale;
   ex_.for_each(
       column_.size(), KRILU_FN(Index i) { to[i] = scale[i]; });
 }

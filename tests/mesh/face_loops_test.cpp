@@ -66,51 +66,54 @@ TEST_P(FaceLoopsBy, GiveWhatPlainLoopsGiveOnSmallMeshes) {
     }
 }
 
-TEST_P(FaceLoopsBy, GiveWhatPlainLoopsGiveOnLargerMeshes) {
+// All strategies in one test, where the mesh and what is due take as long as the loops.
+TEST(FaceLoopsByAll, GiveWhatPlainLoopsGiveOnLargerMeshes) {
   for (const Case& on : large_cases())
-    for (const auto& [renumber, block, threads] :
-         {std::tuple("auto", 0, 2), {"none", 300, 3}, {"none", 20000, 2}, {"growth", 700, 3}, {"rcm", 5000, 1}}) {
-      expect_right(on, {.strategy = GetParam(), .renumber = renumber, .block_cells = block, .threads = threads});
-      if (HasFatalFailure()) return;
-    }
+    for (const std::string& strategy : strategies)
+      for (const auto& [renumber, block, threads] :
+           {std::tuple("auto", 0, 2), {"none", 300, 3}, {"none", 20000, 2}, {"growth", 700, 3}, {"rcm", 5000, 1}}) {
+        expect_right(on, {.strategy = strategy, .renumber = renumber, .block_cells = block, .threads = threads});
+        if (testing::Test::HasFatalFailure()) return;
+      }
 }
 
 // As many cells in one tile as 16 bits count.
-TEST_P(FaceLoopsBy, GiveWhatPlainLoopsGiveInTheLargestTile) {
+TEST(FaceLoopsByAll, GiveWhatPlainLoopsGiveInTheLargestTile) {
   const Case on({"as many cells as 16 bits count", generate_mesh("mesh:box:64x32x32:random")});
-  for (const char* renumber : {"none", "rcm"})
-    expect_right(on, {.strategy = GetParam(), .renumber = renumber, .block_cells = 65536, .threads = 2});
+  for (const std::string& strategy : strategies)
+    for (const char* renumber : {"none", "rcm"})
+      expect_right(on, {.strategy = strategy, .renumber = renumber, .block_cells = 65536, .threads = 2});
 }
 
 // Faces and cells beyond the reach of 16 bits, in slices; tiles are asked to have more cells than that.
-TEST_P(FaceLoopsBy, GiveWhatPlainLoopsGiveWhereCellsStandFarApart) {
+TEST(FaceLoopsByAll, GiveWhatPlainLoopsGiveWhereCellsStandFarApart) {
   const Case on({"boxes at random", generate_mesh("mesh:box:50x45x40:random")});
-  for (const char* renumber : {"none", "rcm"})  // in the latter's order some owners stand behind their neighbours
-    for (Index block : {90000, 2000})
-      expect_right(on, {.strategy = GetParam(), .renumber = renumber, .block_cells = block, .threads = 2});
+  for (const std::string& strategy : strategies)
+    for (const char* renumber : {"none", "rcm"})  // in the latter's order some owners stand behind their neighbours
+      for (Index block : {90000, 2000})
+        expect_right(on, {.strategy = strategy, .renumber = renumber, .block_cells = block, .threads = 2});
 }
 
-/// All but atomics, whose order of additions is open.
-class FaceLoopsInOrderBy : public FaceLoopsBy {};
-
-TEST_P(FaceLoopsInOrderBy, HaveTheSameBitsOnEveryRunAndForAnyNumberOfThreads) {
-  const std::string strategy = GetParam();
+// All but atomics, whose order of additions is open.
+TEST(FaceLoopsByAll, HaveTheSameBitsOnEveryRunAndForAnyNumberOfThreads) {
   for (const auto* cases : {&small_cases(), &large_cases()})
     for (const Case& on : *cases)
-      for (const char* renumber : {"auto", "none"}) {
-        FaceLoopOptions options{
-            .strategy = strategy, .renumber = renumber, .block_cells = on.mesh.cells > 1000 ? 200 : 16};
-        Results first;
-        for (int threads : {1, 2, 3}) {
-          options.threads = threads;
-          SCOPED_TRACE(described(on, options));
-          const FaceLoops loops(on.mesh, options);
-          // What auto takes is a matter of time.
-          if (loops.report().strategy == "atomics") continue;
-          if (threads == 1 || strategy == "auto") first = by_loops(loops, on.real, HostValues{});
-          for (int run = 0; run < 3; ++run) ASSERT_TRUE(same_bits(by_loops(loops, on.real, HostValues{}), first));
+      for (const std::string& strategy : strategies)
+        for (const char* renumber : {"auto", "none"}) {
+          if (strategy == "atomics") continue;
+          FaceLoopOptions options{
+              .strategy = strategy, .renumber = renumber, .block_cells = on.mesh.cells > 1000 ? 200 : 16};
+          Results first;
+          for (int threads : {1, 2, 3}) {
+            options.threads = threads;
+            SCOPED_TRACE(described(on, options));
+            const FaceLoops loops(on.mesh, options);
+            // What auto takes is a matter of time.
+            if (loops.report().strategy == "atomics") continue;
+            if (threads == 1 || strategy == "auto") first = by_loops(loops, on.real, HostValues{});
+            for (int run = 0; run < 3; ++run) ASSERT_TRUE(same_bits(by_loops(loops, on.real, HostValues{}), first));
+          }
         }
-      }
 }
 
 /// A constant's gradient and the divergence of a constant velocity are nothing: cells are closed, and no face may be
@@ -164,10 +167,6 @@ TEST_P(FaceLoopsBy, FieldsOfAnotherLengthAreRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, FaceLoopsBy, ::testing::ValuesIn(strategies), [](const auto& p) { return p.param; });
-INSTANTIATE_TEST_SUITE_P(, FaceLoopsInOrderBy,
-                         ::testing::Values("slices", "diagonal", "tiles", "gather", "colours", "serial", "auto"),
-                         [](const auto& p) { return p.param; });
-
 TEST(FaceLoops, DiagonalsAreAsAskedFor) {
   for (const Case& on : small_cases())
     for (int orders : {0, 1, 3, 100})
