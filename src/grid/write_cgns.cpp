@@ -40,10 +40,9 @@ class CgnsFile {
           fmt::format("could not write {}: CGNS is written to plain files only, not to folders, devices or "
                       "pipes",
                       path_));
-    written_ = target_ + ".part";
     // The library does not say why a file cannot be written, and HDF5 may crash later where the room ran out. So room
     // for the file is asked for first.
-    std::FILE* const probe = std::fopen(written_.c_str(), "wb");
+    std::FILE* const probe = io::create_beside(target_, written_);
     if (!probe) refuse(errno);
     const int no_room = ::posix_fallocate(fileno(probe), 0, off_t(bytes));
     std::fclose(probe);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// OutputFile: a text file that appears whole or not at all. It is written as TARGET.part in the target's folder and
-// renamed at the end; anything that fails before removes it and is a krilu::Error with the system's reason. Devices
-// and pipes are written directly; standard output ("-" or /dev/stdout) and other open streams go on where they are.
+// OutputFile: a text file that appears whole or not at all. It is written as TARGET.part in the target's folder, or as
+// .part2, .part3, ... where there is a file of that name, and renamed at the end; anything that fails before removes it
+// and is a krilu::Error with the system's reason. Devices and pipes are written directly; standard output ("-" or
+// /dev/stdout) and other open streams go on where they are.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +22,14 @@ Destination destination_of(const std::string& path);
 /// Whether what is written for one path would replace, or be mixed with, what is written for the other.
 bool same_destination(const std::string& one, const std::string& other);
 
-/// Throws krilu::Error where a file of that name could not be written: there is no such folder, the name is a folder's,
-/// or folder or file are not ours to write to. To be asked before work whose answer goes there; nothing is opened.
+/// Throws krilu::Error where a file of that name could not be written: there is no such folder, the name is a folder's
+/// or too long, or folder or file are not ours to write to. To be asked before work whose answer goes there; nothing is
+/// opened.
 void require_writable(const std::string& path);
+
+/// A new file in the target's folder, open for writing, for what is to get the target's name; `name` becomes its own.
+/// Null, and errno, where the system makes none.
+std::FILE* create_beside(const std::string& target, std::string& name);
 
 class OutputFile {
  public:
@@ -47,7 +53,7 @@ class OutputFile {
 
   std::string path_;     // as the caller named it
   std::string target_;   // where links lead
-  std::string written_;  // target_ or target_.part
+  std::string written_;  // target_, or the file beside it
   std::FILE* file_ = nullptr;
   std::string buffer_;
 };

@@ -504,39 +504,6 @@ TEST_F(MatrixMarket, ShuffledEntriesGiveTheSameMatrix) {
   }
 }
 
-TEST_F(MatrixMarket, WritesOverFilesAndThroughLinks) {
-  const std::string old = file("x.mtx", "old");
-  fs::create_symlink(old, path("link.mtx"));
-  krilu::write_vector(path("link.mtx"), {1, 2});
-  EXPECT_TRUE(fs::is_symlink(path("link.mtx")));
-  EXPECT_EQ(krilu::read_vector(old), (std::vector<double>{1, 2}));
-  EXPECT_EQ(files(), 2u);
-}
-
-TEST_F(MatrixMarket, FailedWritesSayWhyAndLeaveNothing) {
-  const std::string lost = path("no_such_folder/x.mtx");
-  const std::string message = refusal([&] { krilu::write_vector(lost, {1}); });
-  EXPECT_EQ(message.find("could not write " + lost + ": No such file or directory; "), 0u) << message;
-  EXPECT_NE(refusal([&] { krilu::write_vector(folder_.string(), {1}); }).find("Is a directory"), std::string::npos);
-  EXPECT_EQ(files(), 0u);
-}
-
-TEST_F(MatrixMarket, FullDisk) {
-  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
-  for (const std::size_t n : {std::size_t(1), std::size_t(200000)}) {
-    const std::vector<double> x(n, 1.0 / 3);
-    const std::string message = refusal([&] { krilu::write_vector("/dev/full", x); });
-    EXPECT_EQ(message.find("could not write /dev/full: No space left on device; "), 0u) << message;
-  }
-  EXPECT_TRUE(fs::exists("/dev/full"));
-  EXPECT_FALSE(fs::exists("/dev/full.part"));
-  // The file beside the target: a link of its name to the full device.
-  fs::create_symlink("/dev/full", path("y.mtx.part"));
-  const std::string message = refusal([&] { krilu::write_vector(path("y.mtx"), {1, 2, 3}); });
-  EXPECT_NE(message.find("No space left on device"), std::string::npos) << message;
-  EXPECT_EQ(files(), 0u);
-}
-
 // --- vectors --------------------------------------------------------------------------------------------------------
 
 TEST_F(MatrixMarket, Vectors) {
