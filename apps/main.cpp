@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -36,6 +37,11 @@ class NarrowFormatter : public CLI::Formatter {
   static constexpr std::size_t indent = 28;
 };
 
+bool is_whole(const CLI::Option& option) { return option.get_type_name().find("INT") != std::string::npos; }
+std::string no_number(const std::string& name, bool whole, const std::string& value) {
+  return fmt::format("{} takes a {}number, not '{}'", name, whole ? "whole " : "", value);
+}
+
 /// What CLI11 says of a value that is no number, "Could not convert: --max-iters = 1e3", as a sentence; else its own
 /// text.
 std::string sentence(const CLI::App& command, const CLI::ParseError& error) {
@@ -44,12 +50,23 @@ std::string sentence(const CLI::App& command, const CLI::ParseError& error) {
   if (!text.starts_with(begin) || equals == std::string::npos) return text;
   const std::string name = text.substr(begin.size(), equals - begin.size());
   const CLI::Option* const option = command.get_option_no_throw(name);
-  const bool whole = option && option->get_type_name().find("INT") != std::string::npos;
+  const bool whole = option && is_whole(*option);
   const std::string value = text.substr(equals + 3);
   const std::string digits = value.substr(value.starts_with('-'));
   if (whole && !digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos)
     return fmt::format("{} cannot be {}: the number is too large", name, value);
-  return fmt::format("{} takes a {}number, not '{}'", name, whole ? "whole " : "", value);
+  return no_number(name, whole, value);
+}
+
+/// Of nothing, as an unset variable of a shell leaves it, CLI11 makes 0.
+void require_numbers(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const bool whole = is_whole(*option);
+    if (!whole && option->get_type_name().find("FLOAT") == std::string::npos) continue;
+    const std::vector<std::string>& given = option->results();
+    if (std::find(given.begin(), given.end(), "") != given.end())
+      throw CLI::ConversionError(no_number(option->get_name(), whole, ""));
+  }
 }
 
 /// An unknown option or subcommand, with the nearest one that exists.
@@ -105,6 +122,7 @@ int main(int argc, char** argv) {
 
   try {
     app.parse(argc, argv);
+    require_numbers(*app.get_subcommands().front());
   } catch (const CLI::Success& asked) {  // --help, --version
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {

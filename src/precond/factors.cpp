@@ -10,6 +10,7 @@
 #include "exec/emulated.hpp"
 #include "krilu/error.hpp"
 #include "precond/jacobi.hpp"
+#include "precond/registry.hpp"
 #include "precond/row_walk.hpp"
 #include "triangular/sweep.hpp"
 
@@ -110,9 +111,9 @@ void require_no_trouble(const Trouble& t, const std::string& name, const std::fu
   if (t.zero_pivot != Trouble::none) {
     const Index row = named(t.zero_pivot);
     throw ZeroPivot(
-        fmt::format("{}: zero pivot in row {} (counting from 1): give --shift (0.01, say), another ordering, or "
+        fmt::format("{}: zero pivot in row {} (counting from 1): give --shift (0.01, say), {}another ordering, or "
                     "--precond jacobi or none",
-                    name, row + 1),
+                    name, row + 1, can_be_rearranged(name) ? "--scaling matching, " : ""),
         row);
   }
 }

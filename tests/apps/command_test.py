@@ -391,6 +391,9 @@ class BadInput(Case):
         self.refused("solve", g, "--threads", "two", words=["--threads takes a whole number, not 'two'"])
         self.refused("solve", g, "--max-iters", "-3", words=["max-iters"])
         self.refused("solve", g, "--max-iters", "-", words=["--max-iters takes a whole number, not '-'"])
+        for name, kind in ("--max-iters", "a whole number"), ("--rtol", "a number"):  # as an unset variable leaves it
+            self.refused("solve", g, name, "", words=[f"{name} takes {kind}, not ''"])
+            self.refused("solve", g, f"{name}=", words=[name])
         self.refused("solve", g, "--max-iters", 30 * "9", words=["--max-iters cannot be 999", "too large"])
         self.refused("solve", g, "--rhs", "random:x", words=["--rhs random:x", "seed"])
         self.refused("solve", g, "--solver", "gmres", "--norm", "openfoam", words=["gmres", "2-norm"])
