@@ -8,11 +8,10 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 import unittest
 
-import command_test
+import krilu_command
 
 QUALITY = {"smallest_jacobian", "folded_cells", "worst_angle", "mean_deviation", "wall_deviation",
            "wall_deviation_anywhere", "largest_aspect", "wall_spacing", "least_wall_spacing", "largest_wall_spacing",
@@ -89,7 +88,7 @@ def lines(points):
     return "".join("%.12f %.12f\n" % p for p in points)
 
 
-class Case(command_test.Case):
+class Case(krilu_command.Case):
     def grid(self, *arguments, status=0):
         """The report and the nodes of a grid."""
         out = self.good(*small(*arguments, "-o", "g.xyz", "--json", "r.json"), status=status)
@@ -379,15 +378,15 @@ class Files(Case):
         self.assertIn("gnuplot, which is not installed", done.stderr)
         self.assertEqual(os.listdir(self.folder), ["d.xyz"])
 
-    @unittest.skipUnless(os.path.exists(command_test.FULL), "there is no /dev/full")
+    @unittest.skipUnless(os.path.exists(krilu_command.FULL), "there is no /dev/full")
     def test_a_full_disk(self):
-        os.symlink(command_test.FULL, self.path("full.xyz"))
+        os.symlink(krilu_command.FULL, self.path("full.xyz"))
         done = self.refused(*small("-o", "full.xyz", "-o", "good.xyz", "--json", "r.json"), silent=False,
                             words=["could not write full.xyz", "No space left"])
         self.assertIn("converged after", done.stdout)
         self.assertEqual(len(read_plot3d(self.path("good.xyz"))), 33)
         self.assertEqual(self.json_of(self.path("r.json"))["status"], "converged")
-        self.refused(*small("--json", command_test.FULL), silent=False, words=["could not write /dev/full"])
+        self.refused(*small("--json", krilu_command.FULL), silent=False, words=["could not write /dev/full"])
 
 
 class Refusals(Case):
@@ -429,7 +428,7 @@ class Refusals(Case):
 class Interrupt(Case):
     def test_ctrl_c_leaves_what_there_is(self):
         for delay in (1, 3, 9):
-            process = subprocess.Popen([command_test.COMMAND, "grid", "--size", "1025x513", "--threads", "1", "-o",
+            process = subprocess.Popen([krilu_command.COMMAND, "grid", "--size", "1025x513", "--threads", "1", "-o",
                                         "g.xyz", "--json", "r.json"],
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
                                        cwd=self.folder)
@@ -452,8 +451,4 @@ class Interrupt(Case):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit("usage: grid_test.py PATH_OF_KRILU [unittest arguments]")
-    command_test.COMMAND = os.path.abspath(sys.argv.pop(1))
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    unittest.main()
+    krilu_command.main()

@@ -6,14 +6,9 @@ import json
 import math
 import os
 import shlex
-import shutil
-import subprocess
-import sys
-import tempfile
-import unittest
 
-COMMAND = None
-BANNER = "%%MatrixMarket matrix coordinate real general\n"
+import krilu_command
+from krilu_command import Case, matrix_text, read_vector, relative_residual
 
 
 def saddle_point(n):
@@ -43,43 +38,9 @@ def swirl(n):
     return n * n, entries
 
 
-def matrix_text(n, entries):
-    lines = ["%d %d %r\n" % (i + 1, j + 1, v) for (i, j), v in sorted(entries.items())]
-    return BANNER + "%d %d %d\n" % (n, n, len(lines)) + "".join(lines)
-
-
-def read_vector(path):
-    with open(path) as f:
-        return [float(line) for line in list(line for line in f if not line.startswith("%"))[1:]]
-
-
-def relative_residual(entries, x, b):
-    r = list(b)
-    for (i, j), v in entries.items():
-        r[i] -= v * x[j]
-    return math.sqrt(math.fsum(v * v for v in r) / math.fsum(v * v for v in b))
-
-
-class Ladder(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="krilu-ladder-")
-        self.addCleanup(shutil.rmtree, self.folder, True)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, name, text):
-        with open(self.path(name), "w") as f:
-            f.write(text)
-        return self.path(name)
-
+class Ladder(Case):
     def solve(self, *arguments, status=0):
-        done = subprocess.run([COMMAND, "solve", *arguments, "--rhs", "ones", "--threads", "1", "--device", "host"],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60,
-                              cwd=self.folder)
-        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
-        self.assertEqual(done.stderr, "")
-        return done.stdout
+        return self.good("solve", *arguments, "--rhs", "ones", "--threads", "1", "--device", "host", status=status)
 
     def report(self, *arguments, status=0):
         return json.loads(self.solve(*arguments, "--json", "-", status=status))
@@ -112,7 +73,7 @@ class Ladder(unittest.TestCase):
         for name in ("--rtol", "--max-iters", "--x0", "--plot"):
             self.assertNotIn(name, command)
         os.remove(self.path("r.json"))
-        subprocess.run([COMMAND] + command[1:], stdout=subprocess.DEVNULL, timeout=60, cwd=self.folder, check=True)
+        self.good(*command[1:])
         with open(self.path("r.json")) as f:
             straight = json.load(f)
         self.assertEqual(straight["status"], "converged")
@@ -124,8 +85,7 @@ class Ladder(unittest.TestCase):
         at = [(0, 1), (0, 2), (1, 0), (1, 3), (2, 1), (2, 2), (3, 1), (3, 4), (4, 2), (4, 5), (5, 0), (5, 5)]
         matrix = self.write("twins.mtx", matrix_text(6, {place: 1.0 for place in at}))
         rhs = self.write("b.txt", "1\n2\n3\n4\n5\n6\n")
-        done = subprocess.run([COMMAND, "solve", matrix, "--rhs", rhs, "--threads", "1", "--device", "host", "--json", "-"],
-                              stdout=subprocess.PIPE, universal_newlines=True, timeout=60)
+        done = self.run_command("solve", matrix, "--rhs", rhs, "--threads", "1", "--device", "host", "--json", "-")
         report = json.loads(done.stdout)
         if not any("with lu" in rung["what"] for rung in report["rungs"]):
             self.skipTest("krilu was built without SuperLU")
@@ -140,7 +100,7 @@ class Ladder(unittest.TestCase):
         self.assertEqual(command[:3], ["krilu", "solve", matrix])
         self.assertEqual(command[command.index("--rtol") + 1], "1e-09")
         self.assertEqual(command[command.index("--max-iters") + 1], "9999")
-        subprocess.run([COMMAND] + command[1:], stdout=subprocess.DEVNULL, timeout=60, cwd=self.folder, check=True)
+        self.good(*command[1:])
 
     def test_easy_systems_say_nothing_of_ladders(self):
         out = self.solve("gen:convdiff2d:20x20")
@@ -215,13 +175,11 @@ class Ladder(unittest.TestCase):
             r = self.report(matrix, "--solver", "gmres", "--precond", "ilut:20,0.001", "--scaling", scaling, "--ordering",
                             "rcm")
             self.assertEqual((r["status"], r["asked"]["scaling"]), ("converged", scaling))
-        lu = subprocess.run([COMMAND, "solve", matrix, "--precond", "lu", "--json", "-"], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
+        lu = self.run_command("solve", matrix, "--precond", "lu", "--json", "-")
         if "without SuperLU" not in lu.stderr:
             self.assertEqual(lu.returncode, 0, lu.stderr)
             self.assertEqual(json.loads(lu.stdout)["precond"], "lu")
 
 
 if __name__ == "__main__":
-    COMMAND = os.path.abspath(sys.argv.pop(1))
-    unittest.main()
+    krilu_command.main()
