@@ -15,7 +15,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <mutex>
 #include <system_error>
 #include <vector>
@@ -41,14 +40,14 @@ class CgnsFile {
                       "pipes",
                       path_));
     // The library does not say why a file cannot be written, and HDF5 may crash later where the room ran out. So room
-    // for the file is asked for first.
+    // for the file is asked for first. The library then makes a file of that name itself.
     std::FILE* const probe = io::create_beside(target_, written_);
-    if (!probe) refuse(errno);
+    if (!probe) io::refuse_to_write(path_, errno);
     const int no_room = ::posix_fallocate(fileno(probe), 0, off_t(bytes));
     std::fclose(probe);
     if (no_room) {
       std::remove(written_.c_str());
-      refuse(no_room);
+      io::refuse_to_write(path_, no_room);
     }
     cg_set_file_type(CG_FILE_HDF5);  // where the library has no HDF5 this fails, and its own default stays
     const int failed = cg_open(written_.c_str(), CG_MODE_WRITE, &file_);
@@ -74,16 +73,11 @@ class CgnsFile {
   void commit() {
     open_ = false;
     require(cg_close(file_));
-    if (std::rename(written_.c_str(), target_.c_str()) != 0) refuse(errno);
+    if (std::rename(written_.c_str(), target_.c_str()) != 0) io::refuse_to_write(path_, errno);
     done_ = true;
   }
 
  private:
-  [[noreturn]] void refuse(int error) const {
-    const char* remedy = error == ENOSPC || error == EDQUOT ? "free some room or choose another folder"
-                                                            : "choose a file in a folder that can be written to";
-    throw Error(fmt::format("could not write {}: {}; {}", path_, std::strerror(error), remedy));
-  }
   [[noreturn]] void fail() const {
     throw Error(
         fmt::format("could not write {}: the CGNS library says: {}; is there room left?", path_, cg_get_error()));

@@ -2,7 +2,6 @@
 // Writing beside the target and renaming; see output_file.hpp. Cost: about 60 ns for a double, on one core.
 #include "io/output_file.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -24,14 +23,6 @@ namespace {
 constexpr std::size_t buffer_bytes = std::size_t(1) << 20;
 constexpr std::size_t longest_number = 32;
 
-[[noreturn]] void refuse(const std::string& path, int error) {
-  const char* const remedy = error == ENOSPC || error == EDQUOT ? "free some room or choose another folder"
-                             : error == ENAMETOOLONG            ? "choose a shorter name"
-                             : error == EEXIST                  ? "remove the .part files beside it"
-                                                                : "choose a file in a folder that can be written to";
-  throw Error(fmt::format("could not write {}: {}; {}", path, std::strerror(error), remedy));
-}
-
 /// The open stream that a path names, or -1.
 int stream_of(const std::string& path) {
   if (path == "-" || path == "/dev/stdout") return STDOUT_FILENO;
@@ -52,7 +43,22 @@ std::size_t longest_name(const fs::path& folder) {
   const long most = ::pathconf(folder.empty() ? "." : folder.c_str(), _PC_NAME_MAX);
   return most > 0 ? std::size_t(most) : usual;
 }
+
+/// The first `most` bytes at the most, and no part of a letter in UTF-8.
+std::string shortened(const std::string& name, std::size_t most) {
+  if (name.size() <= most) return name;
+  while (most > 0 && (static_cast<unsigned char>(name[most]) & 0xc0) == 0x80) --most;
+  return name.substr(0, most);
+}
 }  // namespace
+
+void refuse_to_write(const std::string& path, int error) {
+  const char* const remedy = error == ENOSPC || error == EDQUOT ? "free some room or choose another folder"
+                             : error == ENAMETOOLONG            ? "choose a shorter name"
+                             : error == EEXIST                  ? "remove the .part files beside it"
+                                                                : "choose a file in a folder that can be written to";
+  throw Error(fmt::format("could not write {}: {}; {}", path, std::strerror(error), remedy));
+}
 
 Destination destination_of(const std::string& path) {
   constexpr int most_links = 40;  // as many as the system follows
@@ -88,15 +94,15 @@ void require_writable(const std::string& path) {
   const fs::path beside = fs::path(to.target).parent_path();
   if (!beside.empty() && !fs::is_directory(beside, error)) {
     if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
-      refuse(path, error.value());
+      refuse_to_write(path, error.value());
     const bool file = fs::exists(beside, ignored);
     throw Error(fmt::format("could not write {}: {} {}{}", path,
                             file ? "no folder, but a file, is" : "there is no folder", beside.string(),
                             file ? "" : "; make it first"));
   }
-  if (fs::path(to.target).filename().native().size() > longest_name(beside)) refuse(path, ENAMETOOLONG);
-  if (fs::exists(to.target, ignored) && access(to.target.c_str(), W_OK) != 0) refuse(path, errno);
-  if (!to.direct && access(beside.empty() ? "." : beside.c_str(), W_OK) != 0) refuse(path, errno);
+  if (fs::path(to.target).filename().native().size() > longest_name(beside)) refuse_to_write(path, ENAMETOOLONG);
+  if (fs::exists(to.target, ignored) && access(to.target.c_str(), W_OK) != 0) refuse_to_write(path, errno);
+  if (!to.direct && access(beside.empty() ? "." : beside.c_str(), W_OK) != 0) refuse_to_write(path, errno);
 }
 
 std::FILE* create_beside(const std::string& target, std::string& name) {
@@ -104,10 +110,10 @@ std::FILE* create_beside(const std::string& target, std::string& name) {
   const fs::path at = target, folder = at.parent_path();
   for (int k = 1; k <= most; ++k) {
     const std::string end = k == 1 ? ".part" : fmt::format(".part{}", k);
-    const std::string begin = at.filename().string().substr(0, longest_name(folder) - end.size());
-    name = (folder / (begin + end)).string();
-    if (const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); file >= 0)
-      return ::fdopen(file, "wb");
+    name = (folder / (shortened(at.filename().string(), longest_name(folder) - end.size()) + end)).string();
+    if (name == target) continue;
+    // 'x': no file of that name may be there.
+    if (std::FILE* const file = std::fopen(name.c_str(), "wbx")) return file;
     if (errno != EEXIST) break;
   }
   return nullptr;
@@ -142,7 +148,7 @@ void OutputFile::fail(int error) {
     file_ = nullptr;
     if (written_ != target_) std::remove(written_.c_str());
   }
-  refuse(path_, error);
+  refuse_to_write(path_, error);
 }
 
 void OutputFile::make_room(std::size_t bytes) {

@@ -27,6 +27,9 @@ bool same_destination(const std::string& one, const std::string& other);
 /// opened.
 void require_writable(const std::string& path);
 
+/// Throws the krilu::Error of a file that could not be written, `error` being the system's errno, with what to do.
+[[noreturn]] void refuse_to_write(const std::string& path, int error);
+
 /// A new file in the target's folder, open for writing, for what is to get the target's name; `name` becomes its own.
 /// Null, and errno, where the system makes none.
 std::FILE* create_beside(const std::string& target, std::string& name);

@@ -113,7 +113,7 @@ void require_no_trouble(const Trouble& t, const std::string& name, const std::fu
     throw ZeroPivot(
         fmt::format("{}: zero pivot in row {} (counting from 1): give --shift (0.01, say), {}another ordering, or "
                     "--precond jacobi or none",
-                    name, row + 1, can_be_rearranged(name) ? "--scaling matching, " : ""),
+                    name, row + 1, can_be_rearranged(name) ? "--scaling matching (on the host, in double), " : ""),
         row);
   }
 }

@@ -128,14 +128,15 @@ class BadInput(Case):
             with open(self.path("log"), "w") as log:
                 log.write("before\n")
                 log.flush()
-                subprocess.run([krilu_command.COMMAND, "solve", matrix, "--quiet", "-o", name], stdout=log, timeout=60, check=True,
-                               cwd=self.folder)
+                subprocess.run([krilu_command.COMMAND, "solve", matrix, "--quiet", "-o", name], stdout=log, timeout=60,
+                               check=True, cwd=self.folder)
                 log.seek(0, os.SEEK_END)
                 log.write("after\n")
             with open(self.path("log")) as log:
                 self.assertEqual(log.read(), "before\n" + answer + "after\n")
         with open(self.path("log"), "w") as log:  # after the table
-            subprocess.run([krilu_command.COMMAND, "solve", matrix, "-o", "/dev/stdout"], stdout=log, timeout=60, check=True)
+            subprocess.run([krilu_command.COMMAND, "solve", matrix, "-o", "/dev/stdout"], stdout=log, timeout=60,
+                           check=True)
         with open(self.path("log")) as log:
             self.assertRegex(log.read(), r"(?s)converged.*%%MatrixMarket.*solution")
 
@@ -179,8 +180,8 @@ class FullDisk(Case):
     def test_standard_output(self):
         for arguments in (["solve"], ["info"], ["compare", "--precond", "none"], ["solve", "--json", "-"]):
             with open(FULL, "w") as full:
-                done = subprocess.run([krilu_command.COMMAND] + arguments + ["gen:poisson2d:9x9"], stdout=full, stderr=subprocess.PIPE,
-                                      universal_newlines=True, timeout=60)
+                done = subprocess.run([krilu_command.COMMAND] + arguments + ["gen:poisson2d:9x9"], stdout=full,
+                                      stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
             self.assertEqual(done.returncode, 2, arguments)
             self.assertIn("could not write", done.stderr)
 
@@ -192,8 +193,8 @@ class Interrupt(Case):
     def interrupt(self, *arguments, times=1):
         """Ctrl-C while it solves; later where it came before the solve had begun."""
         for delay in (0.5, 2, 8):
-            process = subprocess.Popen([krilu_command.COMMAND] + list(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                       universal_newlines=True, cwd=self.folder)
+            process = subprocess.Popen([krilu_command.COMMAND] + list(arguments), stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, universal_newlines=True, cwd=self.folder)
             time.sleep(delay)
             self.assertIsNone(process.poll(), "it was to take longer")
             for _ in range(times):

@@ -167,6 +167,7 @@ TEST_P(FaceLoopsBy, FieldsOfAnotherLengthAreRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, FaceLoopsBy, ::testing::ValuesIn(strategies), [](const auto& p) { return p.param; });
+
 TEST(FaceLoops, DiagonalsAreAsAskedFor) {
   for (const Case& on : small_cases())
     for (int orders : {0, 1, 3, 100})

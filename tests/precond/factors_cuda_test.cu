@@ -316,7 +316,7 @@ TEST(FactorsSmall, AZeroPivotIsNamedByTheCallersRowAndMendedByAShift) {
           EXPECT_THROW(GpuFactored(name, s, strategy), ZeroPivot);
           EXPECT_EQ(complaint([&] { GpuFactored(name, s, strategy); }),
                     std::string(name) + ": zero pivot in row 124 (counting from 1): give --shift (0.01, say), " +
-                        (std::string(name) == "ilu0" ? "--scaling matching, " : "") +
+                        (std::string(name) == "ilu0" ? "--scaling matching (on the host, in double), " : "") +
                         "another ordering, or --precond jacobi or none");
           const std::vector<double> r = random_values(200, 713);
           GpuFactored mended(name, s, strategy, 0.01);

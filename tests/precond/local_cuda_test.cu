@@ -275,7 +275,8 @@ TEST(LocalSmall, AZeroPivotIsNamedByTheCallersRowAndMendedByAShift) {
         EXPECT_THROW(GpuLocal(name, s, a, Strategy::automatic), ZeroPivot);
         EXPECT_EQ(complaint([&] { GpuLocal(name, s, a, Strategy::tiled); }),
                   name +
-                      ": zero pivot in row 124 (counting from 1): give --shift (0.01, say), --scaling matching, "
+                      ": zero pivot in row 124 (counting from 1): give --shift (0.01, say), --scaling matching (on the "
+                      "host, in double), "
                       "another ordering, or --precond jacobi or none");
         const std::vector<double> r = random_values(200, 998);
         GpuLocal mended(name, s, a, Strategy::automatic, 0.5);

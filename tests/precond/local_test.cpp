@@ -371,7 +371,8 @@ TYPED_TEST(LocalTest, AZeroPivotIsNamedByTheCallersRowAndMendedByAShift) {
           EXPECT_THROW(Factored<TypeParam>(name, a, setting), ZeroPivot);
           EXPECT_EQ(complaint([&] { Factored<TypeParam>(name, a, setting); }),
                     name +
-                        ": zero pivot in row 124 (counting from 1): give --shift (0.01, say), --scaling matching, "
+                        ": zero pivot in row 124 (counting from 1): give --shift (0.01, say), --scaling matching (on "
+                        "the host, in double), "
                         "another ordering, or --precond jacobi or none");
         }
     for (const char* name : {"iluk:0", "iluk:2", "block-ilu:2", "ras:6,1", "block-ilu:3,dilu", "ras:4,1,iluk:2"}) {

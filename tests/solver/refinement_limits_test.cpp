@@ -4,7 +4,6 @@
 // of any scale of rows, of columns and of the whole system.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>

@@ -4,7 +4,6 @@
 // and numbers that are refused.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
