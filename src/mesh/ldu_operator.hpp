@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "exec/emulated.hpp"
 #include "exec/host.hpp"
 #include "krilu/error.hpp"
 #include "krilu/face_loops.hpp"
@@ -219,5 +220,8 @@ class LduOperator final : public sparse::Operator<Space, double> {
   exec::Array<double> diagonal_, upper_, lower_;
   bool symmetric_ = true;
 };
+
+extern template class LduOperator<exec::Host>;
+extern template class LduOperator<exec::Emulated>;
 
 }  // namespace krilu::mesh

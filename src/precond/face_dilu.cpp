@@ -202,4 +202,7 @@ void require_face_strategy(triangular::Strategy strategy, bool host) {
     throw Error("triangular serial is for the host: on a GPU sweeps over faces are auto or level-set");
 }
 
+template class FaceDilu<exec::Host>;
+template class FaceDilu<exec::Emulated>;
+
 }  // namespace krilu::precond

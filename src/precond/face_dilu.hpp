@@ -282,6 +282,9 @@ class FaceDilu final : public FacePreconditioner<Space> {
   exec::Array<FaceEntry> entry_;
 };
 
+extern template class FaceDilu<exec::Host>;
+extern template class FaceDilu<exec::Emulated>;
+
 /// DILU over faces as a space has it: on a GPU in another way unless levels are asked for (face_dilu.cuh).
 template <class Space>
 struct FaceDiluOn {

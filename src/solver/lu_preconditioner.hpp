@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/available_memory.hpp"
+#include "krilu/error.hpp"
 #include "precond/preconditioner.hpp"
 #include "solver/sparse_lu.hpp"
 

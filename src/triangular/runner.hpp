@@ -55,13 +55,10 @@ class SliceRunner {
     c.best = std::min(c.best, took.count());
     if (++c.trials == tuning_.trials && &c == &candidates_.back()) settle();
   }
+  /// The ascending half alone: what builds factors. No trial of the chooser's.
   template <class F>
   void ascending(const F& f) const {
     run(current(), f, Nothing{});
-  }
-  template <class F>
-  void descending(const F& f) const {
-    run(current(), Nothing{}, f);
   }
 
   /// What runs now: the strategy that was asked for, or the best that was seen.
@@ -114,7 +111,6 @@ class SliceRunner {
     const F f = its_f;
     for (Index s = end; s-- > begin;) f(s);
   }
-  static void up(Nothing, Index, Index) {}
   static void down(Nothing, Index, Index) {}
 
   template <class Forward, class Backward>
@@ -143,12 +139,11 @@ class SliceRunner {
         const std::int64_t length = step.end - step.begin;
         return std::pair{Index(step.begin + length * me / team), Index(step.begin + length * (me + 1) / team)};
       };
-      if constexpr (!std::is_same_v<Forward, Nothing>)
-        for (const Step& step : steps_) {
-          const auto [begin, end] = range(step);
-          up(forward, begin, end);
-          barrier.wait(team);
-        }
+      for (const Step& step : steps_) {
+        const auto [begin, end] = range(step);
+        up(forward, begin, end);
+        barrier.wait(team);
+      }
       if constexpr (!std::is_same_v<Backward, Nothing>)
         for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
           const auto [begin, end] = range(*step);
@@ -175,17 +170,15 @@ class SliceRunner {
           if (done[t] > 0) progress.wait(t, done[t]);
       };
       const auto end_of = [this](Index g) { return std::min(slices_, (g + 1) * group_slices_); };
-      if constexpr (!std::is_same_v<Forward, Nothing>) {
-        std::int64_t done = 0;
-        for (Index g = me; g < groups; g += planned) {
-          await(ahead, ascending_, g);
-          up(forward, g * group_slices_, end_of(g));
-          ahead.publish(me, ++done);
-        }
-        barrier.wait(team);
+      std::int64_t done = 0;
+      for (Index g = me; g < groups; g += planned) {
+        await(ahead, ascending_, g);
+        up(forward, g * group_slices_, end_of(g));
+        ahead.publish(me, ++done);
       }
+      barrier.wait(team);
       if constexpr (!std::is_same_v<Backward, Nothing>) {
-        std::int64_t done = 0;
+        done = 0;
         for (Index g = me < groups ? (groups - 1 - me) / planned * planned + me : -1; g >= 0; g -= planned) {
           await(back, descending_, g);
           down(backward, g * group_slices_, end_of(g));

@@ -1,151 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Triangular solves over a split pattern, slice by slice, for each form of the diagonal (strategy.hpp). `dilu` works in
-// place: its b is x.
+// Triangular solves over a split pattern, slice by slice, both sweeps in one team. T: what is computed in; S: what the
+// triangles are stored in: double and double, or float and float, Half or Bfloat16. d: a reciprocal of each row.
 // Cost of a sweep: 12 bytes a nonzero of its triangle (8.5 in runs, 8 + 8/(r c) in nodes of r rows and windows of c
 // columns, or 1), 28 bytes a row (b and d read, x written, offsets). All strategies run the same slices with the same
 // sums: their results are equal bit for bit.
 #pragma once
 
-#include "sparse/slices.hpp"
+#include "sparse/split.hpp"
 #include "triangular/runner.hpp"
 
 namespace krilu::triangular {
 
-using sparse::Triangle;
-using sparse::Way;
-
-/// x of row i, or of as many rows as `sum` has numbers; `sum`: their products with what is known of x. b is not read by
-/// the form `dilu`; d is not read by `unit`.
-template <Diagonal form, class V, class T>
-[[gnu::always_inline]] inline void solve_rows(Index i, V sum, const T* d, const T* b, T* x) {
-  using sparse::numbers_at;
-  if constexpr (form == Diagonal::unit) sparse::put(x + i, numbers_at<V>(b + i) - sum);
-  if constexpr (form == Diagonal::reciprocal) sparse::put(x + i, (numbers_at<V>(b + i) - sum) * numbers_at<V>(d + i));
-  if constexpr (form == Diagonal::dilu) sparse::put(x + i, numbers_at<V>(x + i) - numbers_at<V>(d + i) * sum);
-}
-
-/// x over a node, whose rows wait for one another, and their products with x. x is worked on in registers: from one row
-/// to the next it takes a shuffle, a product and a difference.
-template <Diagonal form, Way way, int K, Triangle triangle, class T, class S>
-[[gnu::always_inline]] inline sparse::RowSums<K, T> solve_node(const sparse::Node<K, triangle, S>& node, const T* d,
-                                                               const T* b, T* x) {
-  using Sums = sparse::RowSums<K, T>;
-  constexpr int registers = Sums::registers, lanes = Sums::lanes;
-  const Index i = node.row;
-  Sums sum = node.template others<way>(x), its_x = Sums::of(form == Diagonal::dilu ? x + i : b + i), its_d;
-  if constexpr (form != Diagonal::unit) its_d = Sums::of(d + i);
-  for (int m = 0; m < registers; ++m) {
-    if constexpr (form == Diagonal::unit) its_x.part[m] = its_x.part[m] - sum.part[m];
-    if constexpr (form == Diagonal::reciprocal) its_x.part[m] = (its_x.part[m] - sum.part[m]) * its_d.part[m];
-    if constexpr (form == Diagonal::dilu) its_x.part[m] = its_x.part[m] - its_d.part[m] * sum.part[m];
-  }
-  const auto eliminate = [&](auto t) __attribute__((always_inline)) {
-    const auto known = its_x.template each<sparse::Node<K, triangle, S>::lane(t)>();
-    for (int m = 0; m < registers; ++m) {
-      const auto own = exec::load<T, lanes>(node.own_step(t) + m * lanes);
-      sum.part[m] += own * known;
-      if constexpr (form == Diagonal::unit)
-        its_x.part[m] -= own * known;
-      else
-        its_x.part[m] -= own * its_d.part[m] * known;
-    }
-  };
-  [&]<int... t>(std::integer_sequence<int, t...>) __attribute__((always_inline)) {
-    (eliminate(std::integral_constant<int, t>{}), ...);
-  }
-  (std::make_integer_sequence<int, K - 1>{});
-  its_x.for_each(
-      K, [&](Index q, auto v) __attribute__((always_inline)) { sparse::put(x + i + q, v); });
-  return sum;
-}
-
-/// x over the slices of a triangle, by their numbers, the lower one ascending and the upper one descending: what a
-/// runner runs. A type of its own, so that the forms that have a sweep in common have its code in common.
-template <int H, Diagonal form, Triangle triangle, class T, class S>
-struct Sweep {
-  static constexpr Way way = triangle == Triangle::lower ? Way::ascending : Way::descending;
-  sparse::SplitView<T, S> a;
-  const T *d, *b;
-  T* x;
-
-  [[gnu::always_inline]] void operator()(Index slice) const {
-    (*this)(slice, [](Index, Index, const auto&) {});
-  }
-  /// `then` is told the slice's first row, its rows, and their products with x.
-  template <class Then>
-  [[gnu::always_inline]] void operator()(Index slice, const Then& then) const {
-    const Index row = a.pattern.slice_row[slice], rows = a.pattern.slice_row[slice + 1] - row;
-    sparse::with_rows<H>(
-        rows, [&](auto k) __attribute__((always_inline)) {
-          constexpr int K = decltype(k)::value;
-          sparse::RowSums<K, T> sum;
-          if constexpr (H == 0 && K > 1) {
-            sum = solve_node<form, way>(sparse::Node<K, triangle, S>(a, slice, row), d, b, x);
-          } else {
-            sparse::accumulate<H, triangle, way>(a, slice, row, x, sum);
-            sum.for_each(
-                rows, [&](Index q, auto s) __attribute__((always_inline)) { solve_rows<form>(row + q, s, d, b, x); });
-          }
-          then(row, rows, sum);
-        });
-  }
-};
-
-/// L x = b (lower) or U x = b (upper) for one of the first two forms.
-template <Diagonal form, class T, class S>
-void solve_lower(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, const T* b, T* x) {
-  sparse::with_height(a.pattern.height, [&](auto h) {
-    runner.ascending(Sweep<decltype(h)::value, form, Triangle::lower, T, S>{a, d, b, x});
-  });
-}
-template <Diagonal form, class T, class S>
-void solve_upper(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, const T* b, T* x) {
-  sparse::with_height(a.pattern.height, [&](auto h) {
-    runner.descending(Sweep<decltype(h)::value, form, Triangle::upper, T, S>{a, d, b, x});
-  });
-}
-
-/// (E + L) E^-1 (E + U) z = r, with d = 1 / E: both sweeps in one team.
+/// (E + L) E^-1 (E + U) z = r, with d = 1 / E.
 template <class T, class S>
-void solve_dilu_form(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, const T* r, T* z) {
-  sparse::with_height(a.pattern.height, [&](auto h) {
-    constexpr int H = decltype(h)::value;
-    runner.both(Sweep<H, Diagonal::reciprocal, Triangle::lower, T, S>{a, d, r, z},
-                Sweep<H, Diagonal::dilu, Triangle::upper, T, S>{a, d, r, z});
-  });
-}
+void solve_dilu_form(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, const T* r, T* z);
 
 /// The same, and w = D z + U z, which sparse::add_lower makes A z, A = L + D + U having D for a.diagonal [after
 /// Eisenstat 1981]: the backward sweep has U z in its sums, so that U is read once for both. Bit for bit what a product
 /// with A gives. Cost beside the sweeps, with add_lower: 12 bytes a nonzero of L, 44 bytes a row.
 template <class T, class S>
-void solve_dilu_form(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, const T* r, T* z, T* w) {
-  sparse::with_height(a.pattern.height, [&](auto h) {
-    constexpr int H = decltype(h)::value;
-    const Sweep<H, Diagonal::dilu, Triangle::upper, T, S> backward{a, d, r, z};
-    runner.both(
-        Sweep<H, Diagonal::reciprocal, Triangle::lower, T, S>{a, d, r, z}, [=](Index s) __attribute__((always_inline)) {
-          backward(
-              s, [&](Index row, Index rows, const auto& sum) __attribute__((always_inline)) {
-                sum.for_each(
-                    rows, [&](Index q, auto v) __attribute__((always_inline)) {
-                      using V = decltype(v);
-                      sparse::put(w + row + q, v + sparse::numbers_at<V>(backward.a.diagonal + row + q) *
-                                                       sparse::numbers_at<V>(z + row + q));
-                    });
-              });
-        });
-  });
-}
+void solve_dilu_form(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, const T* r, T* z, T* w);
 
-/// (I + L) (D + U) x = x in place, with d = 1 / D: both sweeps in one team.
+/// (I + L) (D + U) x = x in place, with d = 1 / D.
 template <class T, class S>
-void solve_lu(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, T* x) {
-  sparse::with_height(a.pattern.height, [&](auto h) {
-    constexpr int H = decltype(h)::value;
-    runner.both(Sweep<H, Diagonal::unit, Triangle::lower, T, S>{a, d, x, x},
-                Sweep<H, Diagonal::reciprocal, Triangle::upper, T, S>{a, d, x, x});
-  });
-}
+void solve_lu(const SliceRunner& runner, const sparse::SplitView<T, S>& a, const T* d, T* x);
 
 }  // namespace krilu::triangular
