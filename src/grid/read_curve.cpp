@@ -67,7 +67,7 @@ std::string read_point(std::string_view line, Point& point) {
     p = scan_field(p, end, *value);
     if (!p)
       return fmt::format("{} stands where a number must be; give x and y, or put text behind a '#'",
-                         io::quoted(first_field(rest)));
+                         io::in_quotes(first_field(rest)));
   }
   if (io::skip_blanks(p, end) != end) return "the line has more than two numbers; give two, x and y";
   return "";

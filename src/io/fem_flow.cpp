@@ -21,10 +21,10 @@ namespace krilu::io {
 
 namespace {
 
-constexpr std::size_t nodes = 9, velocities = 2 * nodes, pressures = 3, size = velocities + pressures;
+constexpr std::size_t nodes = 9, velocities = 2 * nodes, pressures = 3, of_element = velocities + pressures;
 
 using Pair = std::array<double, 2>;
-using ElementMatrix = std::array<std::array<double, size>, size>;
+using ElementMatrix = std::array<std::array<double, of_element>, of_element>;
 
 /// A Gauss point, and there the functions that belong to the nodes and to the corners, with their slopes in the square
 /// [-1, 1]^2.
@@ -106,8 +106,8 @@ class Numbering {
 
   /// The element's unknowns in the sequence of its matrix: nodes x fastest, two velocities each, and the pressures. -1
   /// where the velocity is given.
-  std::array<Index, size> unknowns(Index ex, Index ey) const {
-    std::array<Index, size> u;
+  std::array<Index, of_element> unknowns(Index ex, Index ey) const {
+    std::array<Index, of_element> u;
     for (Index s = 0; s < Index(nodes); ++s) {
       const Index i = 2 * ex + s % 3, j = 2 * ey + s / 3;
       const bool wall = i == 0 || i == 2 * nx_ || j == 0 || j == 2 * ny_;
@@ -312,12 +312,12 @@ CsrMatrix fem_flow_matrix(const FemFlow& flow) {
     for (Index fy = ey; fy <= std::min(ey + 1, ny - 1); ++fy)
       for (Index fx = ex; fx <= std::min(ex + 1, nx - 1); ++fx) {
         const ElementMatrix m = matrix_of(fx, fy);
-        const std::array<Index, size> unknown = numbering.unknowns(fx, fy);
-        for (std::size_t r = 0; r < size; ++r) {
+        const std::array<Index, of_element> unknown = numbering.unknowns(fx, fy);
+        for (std::size_t r = 0; r < of_element; ++r) {
           if (unknown[r] < begin || unknown[r] >= end) continue;
           const auto row = a.columns.begin() + a.offsets[std::size_t(unknown[r])];
           const auto row_end = a.columns.begin() + a.offsets[std::size_t(unknown[r]) + 1];
-          for (std::size_t c = 0; c < size; ++c)
+          for (std::size_t c = 0; c < of_element; ++c)
             if (unknown[c] >= 0)
               a.values[std::size_t(std::lower_bound(row, row_end, unknown[c]) - a.columns.begin())] += m[r][c];
         }

@@ -83,7 +83,7 @@ void FoamFile::fail_at(std::size_t k, const std::string& what) const {
 std::string FoamFile::seen(const char* at) const {
   if (at == end_) return "the end of the file";
   const char* stop = std::find_if(at, end_, is_space);
-  return quoted({at, static_cast<std::size_t>(stop - at)});
+  return io::in_quotes({at, static_cast<std::size_t>(stop - at)});
 }
 
 void FoamFile::fail_wanted(const char* at, const std::string& wanted) const {
@@ -135,7 +135,7 @@ std::string_view FoamFile::value(const std::string& key) {
       ++p_;
     }
   }
-  if (at_end() || *p_ != ';') fail(start, fmt::format("the entry {} does not end with ';'", quoted(key)));
+  if (at_end() || *p_ != ';') fail(start, fmt::format("the entry {} does not end with ';'", io::in_quotes(key)));
   const char* stop = p_++;
   while (stop != start && is_space(stop[-1])) --stop;
   return {start, static_cast<std::size_t>(stop - start)};
@@ -191,7 +191,7 @@ void FoamFile::read_header() {
   entries([&](const std::string& key, std::string_view value, const char* at) {
     if (key == "format") {
       if (value != "ascii" && value != "binary")
-        fail(at, fmt::format("the format {} is neither ascii nor binary", quoted(value)));
+        fail(at, fmt::format("the format {} is neither ascii nor binary", io::in_quotes(value)));
       header_.binary = value == "binary";
     } else if (key == "class") {
       header_.class_name = unquoted(value);
@@ -204,7 +204,7 @@ void FoamFile::read_header() {
       if (foreign || !is_known(label) || !is_known(scalar))
         fail(at, fmt::format("the arch {} is not one that this machine reads: labels and scalars have 32 or 64 bits, "
                              "in its own order of bytes; write the mesh as ASCII (foamFormatConvert)",
-                             quoted(arch)));
+                             io::in_quotes(arch)));
       header_.label_bytes = label / 8;
       header_.scalar_bytes = scalar / 8;
     }
@@ -232,7 +232,7 @@ std::vector<FoamPatch> FoamFile::patches() {
     FoamPatch patch;
     patch.at = p_;
     patch.name = word("the name of a patch or the ')' behind the last");
-    take('{', fmt::format("the '{{' of the patch {}", quoted(patch.name)));
+    take('{', fmt::format("the '{{' of the patch {}", io::in_quotes(patch.name)));
     patch.faces = patch.first = -1;
     entries([&](const std::string& key, std::string_view value, const char* at) {
       if (key == "type") patch.type = unquoted(value);
@@ -240,11 +240,12 @@ std::vector<FoamPatch> FoamFile::patches() {
       std::int64_t& number = key == "nFaces" ? patch.faces : patch.first;
       const char* const end = value.data() + value.size();
       if (scan_integer(value.data(), end, number) != end || number < 0 || number > std::numeric_limits<Index>::max())
-        fail(at, fmt::format("{} {} of the patch {} is not a number of faces", key, quoted(value), quoted(patch.name)));
+        fail(at, fmt::format("{} {} of the patch {} is not a number of faces", key, io::in_quotes(value),
+                             io::in_quotes(patch.name)));
     });
     for (const auto& [missing, key] :
          {std::pair(patch.type.empty(), "type"), {patch.faces < 0, "nFaces"}, {patch.first < 0, "startFace"}})
-      if (missing) fail(patch.at, fmt::format("the patch {} has no entry {}", quoted(patch.name), key));
+      if (missing) fail(patch.at, fmt::format("the patch {} has no entry {}", io::in_quotes(patch.name), key));
     out.push_back(std::move(patch));
   }
   if (count >= 0 && count != static_cast<std::int64_t>(out.size()))

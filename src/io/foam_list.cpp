@@ -364,7 +364,7 @@ Buffer<Vector3> FoamFile::points() {
 FoamFaces FoamFile::faces(std::size_t points) {
   const std::string& name = header_.class_name;
   if (name != "faceCompactList" && name != "faceList" && !name.empty())
-    fail(class_at_, fmt::format("the header's class is {} where faceList or faceCompactList belongs", quoted(name)));
+    fail(class_at_, fmt::format("the header's class is {} where faceList or faceCompactList belongs", in_quotes(name)));
   if (name == "faceCompactList") return read_compact(points);
   if (header_.binary) return read_binary_faces(points);
   Faces read;

@@ -53,19 +53,19 @@ void read_kind(const Source& source, std::string_view line, Header& h) {
   const std::string object = lower_case(words[1]), format = lower_case(words[2]);
   const std::string field = lower_case(words[3]), symmetry = lower_case(words[4]);
   if (object != "matrix")
-    source.fail(at, fmt::format("the header says {}; only 'matrix' can be read", quoted(words[1])));
+    source.fail(at, fmt::format("the header says {}; only 'matrix' can be read", in_quotes(words[1])));
   if (format != "coordinate" && format != "array")
-    source.fail(at, fmt::format("the format {} is unknown; it must be coordinate or array", quoted(words[2])));
+    source.fail(at, fmt::format("the format {} is unknown; it must be coordinate or array", in_quotes(words[2])));
   if (field == "complex" || symmetry == "hermitian")
     source.fail(at,
                 fmt::format("what it holds is {} and krilu solves real systems; write [Re -Im; Im Re] as a real matrix "
                             "of twice the size instead, and [Re; Im] as its right-hand side",
                             field == "complex" ? "complex" : "Hermitian"));
   if (field != "real" && field != "integer" && field != "pattern")
-    source.fail(at, fmt::format("the field {} is unknown; it must be real, integer or pattern", quoted(words[3])));
+    source.fail(at, fmt::format("the field {} is unknown; it must be real, integer or pattern", in_quotes(words[3])));
   if (symmetry != "general" && symmetry != "symmetric" && symmetry != "skew-symmetric")
     source.fail(at, fmt::format("the symmetry {} is unknown; it must be general, symmetric or skew-symmetric",
-                                quoted(words[4])));
+                                in_quotes(words[4])));
   h.array = format == "array";
   h.mirror = symmetry == "general" ? Mirror::none : symmetry == "symmetric" ? Mirror::same : Mirror::negated;
   h.lines.place = !h.array;
@@ -85,10 +85,10 @@ void read_sizes(const Source& source, std::string_view line, bool in_parts, Head
   std::int64_t size[3] = {0, 0, 0};
   for (std::size_t k = 0; k < std::min(fields.size(), needed); ++k) {
     if (!whole_integer(fields[k], size[k]))
-      source.fail(at, fmt::format("{} stands in the size line where an integer must be; write {}", quoted(fields[k]),
+      source.fail(at, fmt::format("{} stands in the size line where an integer must be; write {}", in_quotes(fields[k]),
                                   h.array ? "rows and columns" : "rows, columns and entries"));
     if (size[k] < 0)
-      source.fail(at, fmt::format("the size line has the negative number {}; correct it", quoted(fields[k])));
+      source.fail(at, fmt::format("the size line has the negative number {}; correct it", in_quotes(fields[k])));
   }
   if (fields.size() != needed)
     source.fail(at, fmt::format("the size line has {}; it needs {}",
@@ -98,7 +98,7 @@ void read_sizes(const Source& source, std::string_view line, bool in_parts, Head
                                 h.array ? "two: rows and columns" : "three: rows, columns and entries"));
   if (size[0] > largest_size || size[1] > largest_size)
     source.fail(at, fmt::format("the matrix has {} {}; the most that can be read is {}",
-                                quoted(fields[size[0] > largest_size ? 0 : 1]),
+                                in_quotes(fields[size[0] > largest_size ? 0 : 1]),
                                 size[0] > largest_size ? "rows" : "columns", largest_size));
   h.lines.rows = static_cast<Index>(size[0]);
   h.lines.columns = static_cast<Index>(size[1]);
@@ -116,7 +116,7 @@ void read_sizes(const Source& source, std::string_view line, bool in_parts, Head
     source.fail(at,
                 fmt::format("the matrix has {} entries; one matrix may hold fewer than 2147483648, so split it over "
                             "several processes",
-                            h.array ? fmt::format("{}", size[2]) : quoted(fields[2])));
+                            h.array ? fmt::format("{}", size[2]) : in_quotes(fields[2])));
 }
 
 /// The sizes against what is left of the text.
@@ -155,7 +155,7 @@ Header read_header(const Source& source, bool in_parts) {
   if (!is_matrix_market(text) || (first.size() > banner.size() && !is_blank(first[banner.size()])))
     source.fail(begin, fmt::format("this is not a Matrix Market file, it opens with {}; the first line must be such as "
                                    "'%%MatrixMarket matrix coordinate real general'",
-                                   quoted(first)));
+                                   in_quotes(first)));
   Header h;
   read_kind(source, first, h);
   const char* p = next_line(begin, end);
@@ -200,11 +200,11 @@ std::string what_is_wrong(std::string_view line, const Lines& lines) {
   const auto index = [&](std::size_t k, const char* name, Index most) -> std::string {
     std::int64_t i = 0;
     if (!whole_integer(fields[k], i))
-      return fmt::format("{} stands where the {} must be, an integer from 1 to {}; correct it", quoted(fields[k]), name,
-                         most);
+      return fmt::format("{} stands where the {} must be, an integer from 1 to {}; correct it", in_quotes(fields[k]),
+                         name, most);
     if (i == 0) return fmt::format("the {} is 0 and Matrix Market counts from 1; add 1 to every row and column", name);
     if (i < 1 || i > most)
-      return fmt::format("the {} {} is outside 1 to {}; correct it or the size line", name, quoted(fields[k]), most);
+      return fmt::format("the {} {} is outside 1 to {}; correct it or the size line", name, in_quotes(fields[k]), most);
     return {};
   };
   const std::size_t present = std::min(fields.size(), needed);
@@ -217,14 +217,14 @@ std::string what_is_wrong(std::string_view line, const Lines& lines) {
     const char* const end = field.data() + field.size();
     double v = 0;
     if (scan_double(field.data(), end, v) != end)
-      return fmt::format("{} stands where a number must be; correct it", quoted(field));
+      return fmt::format("{} stands where a number must be; correct it", in_quotes(field));
     if (!std::isfinite(v)) {
       const bool digits = std::any_of(field.begin(), field.end(), is_digit);
-      return fmt::format("the value {} is {}; correct it", quoted(field),
+      return fmt::format("the value {} is {}; correct it", in_quotes(field),
                          digits ? "beyond the largest double, 1.8e308" : "not a finite number");
     }
     if (lines.integer && v != std::trunc(v))
-      return fmt::format("the value {} is not whole and the header says integer; say real there", quoted(field));
+      return fmt::format("the value {} is not whole and the header says integer; say real there", in_quotes(field));
   }
   if (fields.size() != needed)
     return fmt::format("the line has {} where {} must be; correct it",
@@ -234,7 +234,7 @@ std::string what_is_wrong(std::string_view line, const Lines& lines) {
                        what);
   if (lines.skew && lines.place)
     return "a skew-symmetric matrix has zeros on its diagonal and this value is not zero; remove it or say general";
-  return fmt::format("{} cannot be read as {}; correct it", quoted(line), what);
+  return fmt::format("{} cannot be read as {}; correct it", in_quotes(line), what);
 }
 
 }  // namespace krilu::io

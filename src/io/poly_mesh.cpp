@@ -149,16 +149,16 @@ void read_boundary(const fs::path& folder, int threads, mesh::Polyhedra& p) {
     const FoamPatch& patch = patches[k];
     if (patch.first < first)
       boundary.file.fail(patch.at, fmt::format("the patch {} starts at face {}, and faces before {} are internal",
-                                               io::quoted(patch.name), patch.first, first));
+                                               io::in_quotes(patch.name), patch.first, first));
     if (patch.first != covered)
       boundary.file.fail(
           patch.at, fmt::format("the patch {} starts at face {} where {} belongs: faces {} to {} are in {}",
-                                io::quoted(patch.name), patch.first, covered, std::min(patch.first, covered),
+                                io::in_quotes(patch.name), patch.first, covered, std::min(patch.first, covered),
                                 std::max(patch.first, covered) - 1, patch.first < covered ? "two patches" : "none"));
     covered = patch.first + patch.faces;
     if (covered > last)
       boundary.file.fail(patch.at, fmt::format("the patch {} ends with face {}, and the last face of the mesh is {}",
-                                               io::quoted(patch.name), covered - 1, last - 1));
+                                               io::in_quotes(patch.name), covered - 1, last - 1));
   }
   if (covered != last)
     boundary.file.fail_here(fmt::format("faces {} to {} are at the boundary and in no patch", covered, last - 1));

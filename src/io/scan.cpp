@@ -85,7 +85,7 @@ std::string_view line_at(const char* p, const char* end) {
 
 std::int64_t line_number(std::string_view text, const char* p) { return 1 + std::count(text.data(), p, '\n'); }
 
-std::string quoted(std::string_view field) {
+std::string in_quotes(std::string_view field) {
   constexpr std::size_t most = 40;
   std::string out = "'";
   for (char c : field.substr(0, most)) out += c >= ' ' && c <= '~' ? c : '?';

@@ -84,7 +84,7 @@ std::string_view line_at(const char* p, const char* end);
 std::int64_t line_number(std::string_view text, const char* p);
 
 /// A field of the text as a message may show it: quoted, at most 40 characters, nothing unprintable.
-std::string quoted(std::string_view field);
+std::string in_quotes(std::string_view field);
 
 /// Cuts a text at line ends into pieces of roughly equal length, enough of them to keep `threads` busy and small
 /// enough to stay in a second-level cache.

@@ -109,7 +109,7 @@ class Su2Reader {
       } else if (!passing_over) {
         fail(line.p, fmt::format("{} stands where a keyword belongs, such as NELEM= or MARKER_TAG=; does a count "
                                  "before it say too little?",
-                                 quoted(line.text())));
+                                 in_quotes(line.text())));
       }
     }
     end_zone(end_);
@@ -176,7 +176,7 @@ class Su2Reader {
     Line value{k.value.data(), k.value.data() + k.value.size(), nullptr};
     std::int64_t n = 0, more = 0;
     const bool sound = value.take(n) && n >= 0 && (value.done() || value.take(more)) && value.done();
-    if (!sound) fail(line.p, fmt::format("{} is {}, and must be a whole number from 0", k.name, quoted(k.value)));
+    if (!sound) fail(line.p, fmt::format("{} is {}, and must be a whole number from 0", k.name, in_quotes(k.value)));
     if (n > std::numeric_limits<Index>::max())
       fail(line.p, fmt::format("{} is {}, and krilu counts to 2147483647", k.name, n));
     return n;
@@ -186,7 +186,7 @@ class Su2Reader {
     if (dimensions_ == 0) fail(line.p, fmt::format("NDIME must stand before {}", k.name));
   }
   void require_no_tag(const char* at) const {
-    if (!tag_.empty()) fail(at, fmt::format("the marker {} above has no MARKER_ELEMS", quoted(tag_)));
+    if (!tag_.empty()) fail(at, fmt::format("the marker {} above has no MARKER_ELEMS", in_quotes(tag_)));
   }
 
   /// The next of `n` lines of a section, of which k were read.
@@ -197,7 +197,7 @@ class Su2Reader {
     if (!next(line)) fail(end_, fmt::format("the file ends after {} of the {} lines that {} says", k, n, keyword.name));
     if (is_keyword(line.text(), ignored))
       fail(line.p,
-           fmt::format("{} stands after {} of the {} lines that {} says", quoted(line.text()), k, n, keyword.name));
+           fmt::format("{} stands after {} of the {} lines that {} says", in_quotes(line.text()), k, n, keyword.name));
     if (k == 0) section_at_ = at;
     return line;
   }
@@ -210,7 +210,7 @@ class Su2Reader {
   void element(Line line, int dimensions, const char* what, mesh::ElementList& list) const {
     const char* const at = line.p;
     std::int64_t code = 0;
-    if (!line.take(code)) fail(at, fmt::format("{} is no {}: it begins with no type", quoted(line.text()), what));
+    if (!line.take(code)) fail(at, fmt::format("{} is no {}: it begins with no type", in_quotes(line.text()), what));
     const auto* const type =
         std::find_if(vtk_types.begin(), vtk_types.end(), [code](const VtkType& t) { return t.code == code; });
     if (type == vtk_types.end() || type->dimensions != dimensions)
@@ -261,13 +261,13 @@ class Su2Reader {
       std::array<double, 3> x{0, 0, 0};
       for (int d = 0; d < dimensions_; ++d)
         if (!line.take(x[std::size_t(d)]) || !std::isfinite(x[std::size_t(d)]))
-          fail(at, fmt::format("{} is no point: it has {} coordinates, which are finite numbers", quoted(line_of(at)),
-                               dimensions_));
+          fail(at, fmt::format("{} is no point: it has {} coordinates, which are finite numbers",
+                               in_quotes(line_of(at)), dimensions_));
       double behind = 0;
       for (int more = 0; !line.done(); ++more)
         if (more == most_behind || !line.take(behind))
           fail(at, fmt::format("{} is no point: {} coordinates and perhaps an index stand on its line",
-                               quoted(line_of(at)), dimensions_));
+                               in_quotes(line_of(at)), dimensions_));
       e_.points.push_back({x[0], x[1], x[2]});
     }
   }
@@ -276,7 +276,7 @@ class Su2Reader {
     require_dimensions(line, k);
     if (tag_.empty()) fail(line.p, "MARKER_ELEMS stands without a MARKER_TAG before it");
     if (tag_ == "unmarked" || (dimensions_ == 2 && (tag_ == "back" || tag_ == "front")))
-      fail(line.p, fmt::format("the marker {} has the name of a patch that is added: rename it", quoted(tag_)));
+      fail(line.p, fmt::format("the marker {} has the name of a patch that is added: rename it", in_quotes(tag_)));
     const auto [known, is_new] = patch_of_.try_emplace(tag_, Index(e_.patches.size()));
     const Index patch = known->second;
     if (is_new) e_.patches.emplace_back(tag_);

@@ -34,7 +34,7 @@ constexpr std::string_view mesh_prefix = "mesh:";
 
 using Place = std::array<Index, 3>;  // of a cube or a corner in the lattice
 
-constexpr int inside = -1;  // the direction of a face between two cells of one cube
+constexpr int in_one_cube = -1;  // the direction of a face between two cells of one cube
 
 /// A face of a cube's cell: to cell `neighbour` of the same cube, or of the next cube in direction x, y or z. Corner b
 /// of a cube is the one that is farther in x, y, z where bits 0, 1, 2 of b are set.
@@ -153,16 +153,16 @@ class Tetrahedra {
   // xyz, xzy, yxz, yzx, zxy, zyx; odd sequences with two corners exchanged, so that volumes are positive.
   static constexpr std::array<std::array<int, 4>, 6> corners{
       {{0, 1, 3, 7}, {0, 5, 1, 7}, {0, 3, 2, 7}, {0, 2, 6, 7}, {0, 4, 5, 7}, {0, 6, 4, 7}}};
-  static constexpr std::array<CubeFace, 12> faces{{{0, 1, inside, {0, 1, 7}},
-                                                   {0, 2, inside, {0, 7, 3}},
+  static constexpr std::array<CubeFace, 12> faces{{{0, 1, in_one_cube, {0, 1, 7}},
+                                                   {0, 2, in_one_cube, {0, 7, 3}},
                                                    {0, 3, 0, {1, 3, 7}},
-                                                   {1, 4, inside, {0, 5, 7}},
+                                                   {1, 4, in_one_cube, {0, 5, 7}},
                                                    {1, 5, 0, {1, 7, 5}},
-                                                   {2, 3, inside, {0, 7, 2}},
+                                                   {2, 3, in_one_cube, {0, 7, 2}},
                                                    {2, 1, 1, {2, 7, 3}},
-                                                   {3, 5, inside, {0, 7, 6}},
+                                                   {3, 5, in_one_cube, {0, 7, 6}},
                                                    {3, 4, 1, {2, 6, 7}},
-                                                   {4, 5, inside, {0, 4, 7}},
+                                                   {4, 5, in_one_cube, {0, 4, 7}},
                                                    {4, 0, 2, {4, 5, 7}},
                                                    {5, 2, 2, {4, 7, 6}}}};
 
@@ -192,7 +192,7 @@ class Triangles {
   static constexpr std::array<int, 3> on_side{1, 1, 2};
   static constexpr std::array<std::array<int, 3>, 2> corners{{{0, 1, 3}, {0, 3, 2}}};
   static constexpr std::array<CubeFace, 5> faces{
-      {{0, 1, inside, {3, 0}}, {0, 1, 0, {1, 3}}, {0, 0, 2, {0, 1, 3}}, {1, 0, 1, {3, 2}}, {1, 1, 2, {0, 3, 2}}}};
+      {{0, 1, in_one_cube, {3, 0}}, {0, 1, 0, {1, 3}}, {0, 0, 2, {0, 1, 3}}, {1, 0, 1, {3, 2}}, {1, 1, 2, {0, 3, 2}}}};
 
   Triangles(const exec::Host& host, const CubeLattice& lattice) : corner_(host, lattice, 2) {}
 
@@ -248,8 +248,8 @@ void fill_cells_and_faces(const exec::Host& host, const CubeLattice& lattice, co
     auto at = std::size_t(Shape::inner) * std::size_t(b);
     for (std::size_t d = 0; d < 3; ++d) at += std::size_t(Shape::on_side[d] * before[d]);
     for (const CubeFace& f : Shape::faces) {
-      if (f.direction != inside && !lattice.has_next(p, f.direction)) continue;
-      const std::int64_t beyond = f.direction == inside ? b : b + lattice.step(f.direction);
+      if (f.direction != in_one_cube && !lattice.has_next(p, f.direction)) continue;
+      const std::int64_t beyond = f.direction == in_one_cube ? b : b + lattice.step(f.direction);
       mesh.owner[at] = Index(std::int64_t(b) * Shape::cells + f.owner);
       mesh.neighbour[at] = Index(beyond * Shape::cells + f.neighbour);
       shape.face(p, f, mesh.face_centre[at], mesh.area[at]);
