@@ -1,128 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks with a GPU each: with as many GPUs as the machine has, and where there is one alone, ranks that share it. Sums
-// and halos go from kernel to kernel, through NCCL where each rank has a GPU of its own, and, for a coupling that shows
-// no plan, through the host; whatever the way answers are those of one GPU, all ranks tell the same, and the host is
-// not asked in between where it need not be.
+// Ranks with a GPU each: sums and halos go from kernel to kernel, through NCCL where each rank has a GPU of its own,
+// and, for a coupling that shows no plan, through the host; whatever the way answers are those of one GPU, all ranks
+// tell the same, and the host is not asked in between where it need not be.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <utility>
+#include <vector>
 
-#include "distributed/halo.hpp"
-#include "distributed/rows.hpp"
-#include "exec/cuda.cuh"
-#include "exec/nccl.cuh"
-#include "krilu/io.hpp"
-#include "solver/engine_on.hpp"
+#include "gpu_ranks.cuh"
 #include "solver/links.cuh"
 #include "sparse/hec.cuh"
-#include "support/gpu.cuh"
-#include "support/refusal.hpp"
 
 namespace krilu::test {
 namespace {
-
-/// A rank that is lost ends a test in seconds.
-const bool impatient = [] {
-  // A sanitizer slows kernels down by hundreds: tools/gpu-checks lets them wait longer.
-  const char* seconds = std::getenv("KRILU_PATIENCE");
-  exec::cuda::patience = seconds ? std::atof(seconds) : 10;
-  exec::cuda::share_gpus = true;
-  // Work of several ranks in one queue of the hardware would wait for one another.
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-  setenv("NCCL_NVLS_ENABLE", "0", 0);  // multicast fails in some virtual machines
-  // To load a kernel at its first launch may take until all others of the GPU have ended, some of which wait for it.
-  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-  return true;
-}();
-
-std::string device_of(int rank) {
-  int gpus = 1;
-  cudaGetDeviceCount(&gpus);
-  return "cuda:" + std::to_string(rank % gpus);
-}
-
-using exec::cuda::Way;
-/// While it lives GPUs meet so.
-struct By {
-  explicit By(Way way) { exec::cuda::way = way; }
-  ~By() { exec::cuda::way = Way::best; }
-};
-
-/// Why so many ranks do not meet through NCCL here; empty: they do.
-std::string no_nccl(int ranks) {
-  if (solver::cuda_devices() < ranks) return "this machine has " + std::to_string(solver::cuda_devices()) + " GPUs";
-  try {
-    exec::NcclLibrary::get();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return {};
-}
-#define KRILU_REQUIRE_NCCL() \
-  KRILU_REQUIRE_GPU();       \
-  if (const std::string why = no_nccl(2); !why.empty()) GTEST_SKIP() << why
-
-void expect_note(const Result& r, const std::string& words) {
-  const bool said = std::any_of(r.notes.begin(), r.notes.end(),
-                                [&](const std::string& note) { return note.find(words) != std::string::npos; });
-  EXPECT_TRUE(said) << "no note says '" << words << "'";
-}
-
-Starts even(Index rows, int ranks) {
-  Starts starts;
-  for (int r = 0; r <= ranks; ++r) starts.push_back(std::int64_t(rows) * r / ranks);
-  return starts;
-}
-
-/// Hides the plan.
-class ThroughHost final : public Coupling {
- public:
-  explicit ThroughHost(std::shared_ptr<Coupling> inner) : inner_(std::move(inner)) {}
-  std::span<const Index> rows() const override { return inner_->rows(); }
-  bool symmetric() const override { return inner_->symmetric(); }
-  void start(const double* x) override { inner_->start(x); }
-  void finish(double* y) override { inner_->finish(y); }
-
- private:
-  std::shared_ptr<Coupling> inner_;
-};
-
-std::vector<Result> solve_on_gpus(const CsrMatrix& a, const std::vector<double>& b, std::vector<double>& x,
-                                  const Starts& starts, Options options, bool through_host) {
-  std::vector<Result> results(starts.size() - 1, Result{});
-  run_ranks(ranks_of(starts), [&](const std::shared_ptr<Communicator>& c) {
-    Options own = options;
-    own.device = device_of(c->rank());
-    own.threads = 1;
-    const RowsMatrix rows = rows_of(a, starts, c->rank());
-    const std::span<const double> mine(b.data() + rows.first, std::size_t(rows.count));
-    const std::span<double> answer(x.data() + rows.first, std::size_t(rows.count));
-    Result& result = results[std::size_t(c->rank())];
-    if (!through_host) {
-      DistributedSolver solver(own, c);
-      solver.setup(rows);
-      result = solver.solve(mine, answer);
-      return;
-    }
-    const auto halo = std::make_shared<distributed::Halo>(c, rows, exec::Host(1));
-    const CsrMatrix block = halo->take_block();
-    Solver solver(own, Team{c, std::make_shared<ThroughHost>(halo), {}});
-    solver.setup(block);
-    result = solver.solve(mine, answer);
-  });
-  return results;
-}
-
-/// out = the sum over ranks of `mine`. Outside of a test's own function, where nvcc takes kernels.
-void add_ranks(const exec::Cuda& member, exec::Scalar<double> out, double mine) {
-  member.reduce(
-      1, [mine] __device__(Index) { return mine; }, [out] __device__(double total) { out() = total; });
-}
 
 struct Placing {
   const char *matrix, *solver, *precond, *precision;
@@ -166,12 +58,7 @@ void check(bool through_host, int most_ranks = 3, const char* note = nullptr) {
       if (std::string(c.precond) == "jacobi") {
         EXPECT_NEAR(results[0].iterations, one.iterations, 2 + one.iterations / 8);
       }
-      double most = 0, size = 0;
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        most = std::max(most, std::abs(x[i] - alone[i]));
-        size = std::max(size, std::abs(alone[i]));
-      }
-      EXPECT_LT(most, 1e-5 * size);
+      EXPECT_LT(difference(x, alone), 1e-5);
     }
 }
 
@@ -264,16 +151,24 @@ TEST(GpuRanksSmall, OverlapOfTwo) {
   check_overlap("gmres", "ras:1,2,ilut:8,0.01", "fp64", 2, 6, "gen:convdiff2d:20x16");
 }
 
-class GpuRanksOverlap : public testing::TestWithParam<std::tuple<const char*, const char*, const char*>> {};
+class GpuRanksOverlap : public testing::TestWithParam<std::tuple<std::string, std::string, std::string>> {};
+std::string name_of(const testing::TestParamInfo<GpuRanksOverlap::ParamType>& test) {
+  const auto& [precision, method, precond] = test.param;
+  std::string name = precision + "_" + method + "_" + precond;
+  for (char& c : name)
+    if (c == ':' || c == ',') c = '_';
+  return name;
+}
 INSTANTIATE_TEST_SUITE_P(All, GpuRanksOverlap,
                          testing::Combine(testing::Values("fp64", "fp32"),
                                           testing::Values("bicgstab", "gmres", "fgmres"),
-                                          testing::Values("ras:1,2", "ras:5,1", "ras:2,1,iluk:1")));
+                                          testing::Values("ras:1,2", "ras:5,1", "ras:2,1,iluk:1")),
+                         name_of);
 
 TEST_P(GpuRanksOverlap, TellsWhatRanksOnTheHostTell) {
   KRILU_REQUIRE_GPU();
-  const auto [precision, method, precond] = GetParam();
-  check_overlap(method, precond, precision, 3, 0, "gen:convdiff3d:24x23x22");
+  const auto& [precision, method, precond] = GetParam();
+  check_overlap(method.c_str(), precond.c_str(), precision.c_str(), 3, 0, "gen:convdiff3d:24x23x22");
 }
 
 TEST(GpuRanks, OverlapThroughTheHost) {
@@ -411,70 +306,6 @@ TEST(GpuRanks, NewValuesAndASecondSolve) {
   });
 }
 
-void check_interrupt(const char* method) {
-  const CsrMatrix a = generate("gen:poisson2d:300x300");
-  const auto b = random_vector(std::size_t(a.rows), 3, -1, 1);
-  std::vector<Result> results(2, Result{});
-  run_ranks(2, [&](const std::shared_ptr<Communicator>& c) {
-    const RowsMatrix rows = rows_of(a, even(a.rows, 2), c->rank());
-    Options options;
-    options.device = device_of(c->rank());
-    options.solver = method;
-    options.precond = "none";
-    options.rtol = 0;
-    options.max_iterations = 10000000;
-    DistributedSolver solver(options, c);
-    solver.setup(rows);
-    std::vector<double> x(std::size_t(rows.count));
-    Monitor monitor;
-    std::thread other([&] {
-      if (c->rank() != 1) return;
-      while (monitor.iteration() < 40) std::this_thread::yield();
-      monitor.interrupt();
-    });
-    results[std::size_t(c->rank())] = solver.solve({b.data() + rows.first, x.size()}, x, &monitor);
-    other.join();
-  });
-  EXPECT_EQ(results[0].iterations, results[1].iterations);
-  EXPECT_EQ(results[0].status, Status::interrupted);
-  EXPECT_EQ(results[1].status, Status::interrupted);
-}
-
-TEST(GpuRanks, AnInterruptOfOneStopsAll) {
-  KRILU_REQUIRE_GPU();
-  check_interrupt("gmres");
-}
-
-TEST(GpuRanks, AnInterruptOfOneStopsAllThroughNccl) {
-  KRILU_REQUIRE_NCCL();
-  const By by(Way::nccl);
-  for (const char* method : {"gmres", "bicgstab"}) check_interrupt(method);
-}
-
-TEST(GpuRanks, AWishThroughNcclIsForgottenWithItsSolve) {
-  KRILU_REQUIRE_NCCL();
-  const By by(Way::nccl);
-  run_ranks(2, [&](const std::shared_ptr<Communicator>& c) {
-    const exec::Cuda own(c->rank());
-    const exec::Cuda member = own.join(c, 2);
-    ASSERT_TRUE(member.connect());
-    const auto sum = own.allocate<double>(1);
-    const auto wish = own.allocate_shared<int>(1);
-    wish.data()[0] = c->rank() == 1;
-    member.watch(wish.data());
-    for (int k = 0; k < 5; ++k) add_ranks(member, sum.scalar(), 1.0);  // a look in four, and the next sum has it
-    own.synchronise();
-    EXPECT_TRUE(member.wished());
-    for (int k = 0; k < 3; ++k) add_ranks(member, sum.scalar(), 1.0);  // the last one looks
-    own.synchronise();
-    wish.data()[0] = 0;
-    member.watch(wish.data());
-    for (int k = 0; k < 9; ++k) add_ranks(member, sum.scalar(), 1.0);
-    own.synchronise();
-    EXPECT_FALSE(member.wished());
-  });
-}
-
 TEST(GpuRanks, RanksWithoutRowsTakePart) {
   KRILU_REQUIRE_GPU();
   const CsrMatrix a = generate("gen:convdiff2d:40x40");
@@ -573,91 +404,6 @@ TEST(GpuRanks, ARankThatOnlySendsAndOneThatOnlyReceives) {
   for (const Result& r : solve_on_gpus(a, b, x, even(a.rows, 2), options, false))
     EXPECT_EQ(r.status, Status::converged);
   for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], alone[i], 1e-8);
-}
-
-TEST(GpuRanks, KernelsWaitNoLongerForARankThatGaveUp) {
-  KRILU_REQUIRE_GPU();
-  run_ranks(2, [&](const std::shared_ptr<Communicator>& c) {
-    const exec::Cuda own(c->rank() % std::max(1, solver::cuda_devices()));
-    const exec::Cuda member = own.join(c, 2);
-    ASSERT_TRUE(member.connect());
-    const auto sum = own.allocate<double>(1);
-    const auto out = sum.scalar();
-    const auto add = [&] { add_ranks(member, out, c->rank() + 1.0); };
-    add();
-    EXPECT_EQ(own.read(sum, 0), 3.0);
-    if (c->rank() == 1) return member.give_up();
-    // The other one never comes to this sum.
-    const auto begun = std::chrono::steady_clock::now();
-    add();
-    own.synchronise();
-    EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count(), 5.0);
-  });
-}
-
-TEST(GpuRanks, ARankThatGaveUpIsMissedThroughNccl) {
-  KRILU_REQUIRE_NCCL();
-  const By by(Way::nccl);
-  const double patience = std::exchange(exec::cuda::patience, 2.0);
-  run_ranks(2, [&](const std::shared_ptr<Communicator>& c) {
-    const exec::Cuda own(c->rank());
-    const exec::Cuda member = own.join(c, 2);
-    ASSERT_TRUE(member.connect());
-    const auto sum = own.allocate<double>(1);
-    const auto add = [&](const exec::Cuda& to) { add_ranks(to, sum.scalar(), c->rank() + 1.0); };
-    add(member);
-    EXPECT_EQ(own.read(sum, 0), 3.0);
-    if (c->rank() == 1) {
-      member.give_up();
-    } else {
-      const auto begun = std::chrono::steady_clock::now();
-      add(member);
-      expect_words(refusal([&] { own.synchronise(); }), {"a rank was lost", "rank 0", "2 seconds"});
-      EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count(), 8.0);
-      own.synchronise();  // nothing waits any more
-    }
-    expect_words(refusal([&] { add(member); }), {"lost one another", "analyse"});
-    // Whoever analyses again meets anew.
-    const exec::Cuda again = own.join(c, 2);
-    ASSERT_TRUE(again.connect());
-    EXPECT_NE(again.nccl(), member.nccl());
-    add(again);
-    EXPECT_EQ(own.read(sum, 0), 3.0);
-  });
-  exec::cuda::patience = patience;
-}
-
-TEST(GpuRanks, TeamsOfTheSameRanksShareACommunicator) {
-  KRILU_REQUIRE_NCCL();
-  const By by(Way::nccl);
-  run_ranks(2, [&](const std::shared_ptr<Communicator>& c) {
-    const exec::Cuda own(c->rank()), another(c->rank());
-    const exec::Cuda one = own.join(c, 2), two = another.join(c, 2);
-    ASSERT_TRUE(one.connect());
-    ASSERT_TRUE(two.connect());
-    EXPECT_EQ(one.nccl(), two.nccl());
-    const auto a = own.allocate<double>(1), b = another.allocate<double>(1);
-    for (int k = 0; k < 20; ++k) {  // two streams in turn
-      add_ranks(one, a.scalar(), c->rank() + 1.0);
-      add_ranks(two, b.scalar(), c->rank() + 2.0);
-    }
-    EXPECT_EQ(own.read(a, 0), 3.0);
-    EXPECT_EQ(another.read(b, 0), 5.0);
-  });
-}
-
-TEST(GpuRanks, RanksThatShareAGpuDoNotMeetThroughNccl) {
-  KRILU_REQUIRE_GPU();
-  const By by(Way::nccl);
-  run_ranks(2, [&](const std::shared_ptr<Communicator>& c) {
-    const exec::Cuda own(0);
-    const exec::Cuda member = own.join(c, 2);
-    EXPECT_FALSE(member.connect());
-    expect_words(member.why_no_nccl(), {no_nccl(1).empty() ? "ranks 0 and 1 share a GPU" : "NCCL cannot be loaded"});
-    const auto sum = own.allocate<double>(1);
-    add_ranks(member, sum.scalar(), c->rank() + 1.0);
-    EXPECT_EQ(own.read(sum, 0), 3.0);
-  });
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 namespace krilu {
 namespace {
 
+using test::difference;
 using test::expect_words;
 using test::refusal;
 using test::rows_of;
@@ -50,15 +51,6 @@ Together solve_together(const CsrMatrix& a, const std::vector<double>& b, std::v
     t.costs[r] = solver.costs();
   });
   return t;
-}
-
-double difference(const std::vector<double>& x, const std::vector<double>& y) {
-  double most = 0, size = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    most = std::max(most, std::abs(x[i] - y[i]));
-    size = std::max(size, std::abs(y[i]));
-  }
-  return most / size;
 }
 
 struct Case {

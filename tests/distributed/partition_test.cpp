@@ -163,9 +163,7 @@ TEST(Redistribute, RanksThatDoNotExistAreRefusedOnAllRanks) {
 TEST(Redistribute, MetisPartsCutLessThanBlocksOfShuffledRows) {
   // A lattice in random numbering: each block of rows is coupled to everything.
   const CsrMatrix lattice = generate("gen:poisson2d:60x60");
-  std::vector<Index> shuffled(3600);
-  std::iota(shuffled.begin(), shuffled.end(), 0);
-  std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937_64(451));
+  const std::vector<Index> shuffled = shuffled_order(3600, 451);
   RowMaps rows(3600);
   for (Index i = 0; i < 3600; ++i)
     for (Offset k = lattice.offsets[std::size_t(i)]; k < lattice.offsets[std::size_t(i) + 1]; ++k)

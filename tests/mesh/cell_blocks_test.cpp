@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -21,12 +20,6 @@ using namespace mesh;
 namespace {
 
 constexpr Renumber ways[] = {Renumber::none, Renumber::bisection, Renumber::growth, Renumber::rcm, Renumber::metis};
-
-schedule::Order identity(Index n) {
-  schedule::Order name(static_cast<std::size_t>(n));
-  std::iota(name.begin(), name.end(), 0);
-  return name;
-}
 
 /// A mesh of cells at these places with these faces, cell c under the name name[c].
 Mesh mesh_of_cells(const std::vector<Vector3>& centre, const std::vector<std::pair<Index, Index>>& faces,
@@ -64,14 +57,14 @@ Mesh box_of_cubes(Index nx, Index ny, Index nz, const schedule::Order& name = {}
         if (y + 1 < ny) faces.emplace_back(i, i + nx);
         if (z + 1 < nz) faces.emplace_back(i, i + nx * ny);
       }
-  return mesh_of_cells(centre, faces, name.empty() ? identity(Index(centre.size())) : name);
+  return mesh_of_cells(centre, faces, name.empty() ? natural_order(Index(centre.size())) : name);
 }
 
 void expect_blocks(const CellBlocks& b, const Mesh& m, Index most) {
   ASSERT_EQ(b.order.size(), std::size_t(m.cells));
   schedule::Order sorted = b.order;
   std::sort(sorted.begin(), sorted.end());
-  ASSERT_EQ(sorted, identity(m.cells)) << "a cell is missing, or twice";
+  ASSERT_EQ(sorted, natural_order(m.cells)) << "a cell is missing, or twice";
   ASSERT_FALSE(b.offsets.empty());
   ASSERT_EQ(b.offsets.front(), 0);
   ASSERT_EQ(b.offsets.back(), m.cells);
@@ -117,19 +110,19 @@ double mean_distance(const Mesh& m, const CellBlocks& b) {
 std::vector<std::pair<std::string, Mesh>> all_meshes() {
   std::vector<std::pair<std::string, Mesh>> meshes;
   meshes.emplace_back("no cells", Mesh{});
-  meshes.emplace_back("one cell", mesh_of_cells({{1, 2, 3}}, {}, identity(1)));
-  meshes.emplace_back("isolated cells", mesh_of_cells(std::vector<Vector3>(50, {1, 1, 1}), {}, random_names(50, 5)));
+  meshes.emplace_back("one cell", mesh_of_cells({{1, 2, 3}}, {}, natural_order(1)));
+  meshes.emplace_back("isolated cells", mesh_of_cells(std::vector<Vector3>(50, {1, 1, 1}), {}, shuffled_order(50, 5)));
   meshes.emplace_back("a row", box_of_cubes(301, 1, 1));
-  meshes.emplace_back("a plane", box_of_cubes(40, 1, 25, random_names(1000, 5)));
+  meshes.emplace_back("a plane", box_of_cubes(40, 1, 25, shuffled_order(1000, 5)));
   meshes.emplace_back("a box", box_of_cubes(11, 12, 13));
-  meshes.emplace_back("a box at random", box_of_cubes(11, 12, 13, random_names(11 * 12 * 13, 5), 0.4));
+  meshes.emplace_back("a box at random", box_of_cubes(11, 12, 13, shuffled_order(11 * 12 * 13, 5), 0.4));
   std::vector<Vector3> centre(10001, {0, 0, 0});
   std::vector<std::pair<Index, Index>> faces;
   for (Index c = 1; c < 10001; ++c) {
     centre[std::size_t(c)] = {std::cos(c), std::sin(c), 1e-9 * c};
     faces.emplace_back(0, c);
   }
-  meshes.emplace_back("a cell with 10 000 faces", mesh_of_cells(centre, faces, random_names(10001, 5)));
+  meshes.emplace_back("a cell with 10 000 faces", mesh_of_cells(centre, faces, shuffled_order(10001, 5)));
   centre.clear();
   faces.clear();
   for (Index c = 0; c < 700; ++c) {  // rows of 7, far from each other, and every second face twice
@@ -137,7 +130,7 @@ std::vector<std::pair<std::string, Mesh>> all_meshes() {
     if (c % 7) faces.emplace_back(c - 1, c);
     if (c % 7 && c % 2) faces.emplace_back(c, c - 1);
   }
-  meshes.emplace_back("many parts", mesh_of_cells(centre, faces, random_names(700, 5)));
+  meshes.emplace_back("many parts", mesh_of_cells(centre, faces, shuffled_order(700, 5)));
   return meshes;
 }
 
@@ -165,7 +158,7 @@ TEST(CellBlocks, CountCutFacesAsSetsDo) {
 
 TEST(CellBlocks, OfNoRenumberingAreEvenRanges) {
   const CellBlocks b = cell_blocks(exec::Host(1), box_of_cubes(10, 1, 1), 4, Renumber::none);
-  EXPECT_EQ(b.order, identity(10));
+  EXPECT_EQ(b.order, natural_order(10));
   EXPECT_EQ(b.offsets, (std::vector<Index>{0, 3, 6, 10}));
 }
 
@@ -212,17 +205,17 @@ void bisect_by_sorting(const Mesh& m, std::vector<Index> cells, Index blocks, st
 }
 
 TEST(CellBlocks, OfBisectionAreThoseOfSortingAgainAndAgain) {
-  for (const Mesh& m : {box_of_cubes(17, 23, 19), box_of_cubes(50, 3, 41, random_names(50 * 3 * 41, 5)),
+  for (const Mesh& m : {box_of_cubes(17, 23, 19), box_of_cubes(50, 3, 41, shuffled_order(50 * 3 * 41, 5)),
                         box_of_cubes(1, 60, 70), box_of_cubes(999, 1, 1)})
     for (Index most : {30, 100, 2000}) {
       std::vector<std::set<Index>> expected;
-      bisect_by_sorting(m, identity(m.cells), (m.cells + most - 1) / most, expected);
+      bisect_by_sorting(m, natural_order(m.cells), (m.cells + most - 1) / most, expected);
       EXPECT_TRUE(sets(cell_blocks(exec::Host(2), m, most, Renumber::bisection)) == expected) << "at most " << most;
     }
 }
 
 TEST(CellBlocks, OfBisectionAreTheSameForAnyThreadsOnALargeMesh) {
-  const Mesh m = box_of_cubes(61, 62, 63, random_names(61 * 62 * 63, 5), 0.3);
+  const Mesh m = box_of_cubes(61, 62, 63, shuffled_order(61 * 62 * 63, 5), 0.3);
   const CellBlocks one = cell_blocks(exec::Host(1), m, 500, Renumber::bisection);
   expect_blocks(one, m, 500);
   for (int threads : {2, 3, 5, 8}) {
@@ -235,7 +228,7 @@ TEST(CellBlocks, OfBisectionAreTheSameForAnyThreadsOnALargeMesh) {
 TEST(CellBlocks, OfBisectionDoNotDependOnNumbersNorOnRounding) {
   constexpr Index nx = 33, ny = 32, nz = 31, cells = nx * ny * nz;
   const auto expected = sets(cell_blocks(exec::Host(1), box_of_cubes(nx, ny, nz), 1000, Renumber::bisection));
-  const schedule::Order name = random_names(cells, 5);
+  const schedule::Order name = shuffled_order(cells, 5);
   for (double noise : {0.0, 1e-14, 1e-9, 1e-6}) {
     const CellBlocks b = cell_blocks(exec::Host(1), box_of_cubes(nx, ny, nz, name, noise), 1000, Renumber::bisection);
     EXPECT_TRUE(sets(b, schedule::inverse(name)) == expected) << "centres moved by " << noise;
@@ -244,13 +237,13 @@ TEST(CellBlocks, OfBisectionDoNotDependOnNumbersNorOnRounding) {
 
 TEST(CellBlocks, OfBisectionDivideLayersThatCrowdAtAWall) {
   // Layers grow by a quarter each: half of them stand in the first of 800 parts of the height.
-  Mesh m = box_of_cubes(12, 60, 12, random_names(12 * 60 * 12, 5));
+  Mesh m = box_of_cubes(12, 60, 12, shuffled_order(12 * 60 * 12, 5));
   for (Vector3& v : m.centre) v = {30 * v.x, 0.1 * std::pow(1.25, v.y), 30 * v.z};
   const CellBlocks halves = cell_blocks(exec::Host(1), m, 12 * 30 * 12, Renumber::bisection);
   EXPECT_EQ(cut_faces(exec::Host(1), m, halves) * m.faces(), 12 * 12);
   // Where a layer itself is divided, coordinates that crowd are taken for equal, at little cost.
   std::vector<std::set<Index>> expected;
-  bisect_by_sorting(m, identity(m.cells), 27, expected);
+  bisect_by_sorting(m, natural_order(m.cells), 27, expected);
   CellBlocks sorted;
   for (const std::set<Index>& block : expected) {
     sorted.offsets.push_back(Index(sorted.order.size()));
@@ -266,7 +259,7 @@ TEST(CellBlocks, KeepTheOwnSequenceUnlessItIsPoor) {
   const CellBlocks b = cell_blocks(exec::Host(1), own, 1000, Renumber::bisection);
   for (std::size_t k = 0; k < std::size_t(b.blocks()); ++k)
     EXPECT_TRUE(std::is_sorted(b.order.begin() + b.offsets[k], b.order.begin() + b.offsets[k + 1])) << "block " << k;
-  const Mesh random = box_of_cubes(40, 40, 40, random_names(40 * 40 * 40, 5));
+  const Mesh random = box_of_cubes(40, 40, 40, shuffled_order(40 * 40 * 40, 5));
   const CellBlocks r = cell_blocks(exec::Host(1), random, 1000, Renumber::bisection);
   EXPECT_LT(mean_distance(random, r), 1.01 * mean_distance(own, b));
   const CellBlocks metis = cell_blocks(exec::Host(1), random, 1000, Renumber::metis);
@@ -276,7 +269,7 @@ TEST(CellBlocks, KeepTheOwnSequenceUnlessItIsPoor) {
 TEST(CellBlocks, CutFewFaces) {
   constexpr Index n = 48, most = 1728;  // 64 cubes of 12 at best
   const double cubes = 3.0 * 3 / (3 * (n - 1));
-  for (const schedule::Order& name : {identity(n * n * n), random_names(n * n * n, 5)}) {
+  for (const schedule::Order& name : {natural_order(n * n * n), shuffled_order(n * n * n, 5)}) {
     const Mesh m = box_of_cubes(n, n, n, name);
     const auto cut = [&](Renumber how) {
       return cut_faces(exec::Host(2), m, cell_blocks(exec::Host(2), m, most, how));
@@ -289,7 +282,7 @@ TEST(CellBlocks, CutFewFaces) {
 }
 
 TEST(CellBlocks, OfGrowthLeaveFewSmallOnes) {
-  for (const schedule::Order& name : {identity(60 * 60 * 60), random_names(60 * 60 * 60, 5)}) {
+  for (const schedule::Order& name : {natural_order(60 * 60 * 60), shuffled_order(60 * 60 * 60, 5)}) {
     const CellBlocks b = cell_blocks(exec::Host(1), box_of_cubes(60, 60, 60, name), 1024, Renumber::growth);
     EXPECT_LE(b.blocks(), 216 * 1.05);
     Index small = 0;
@@ -300,7 +293,7 @@ TEST(CellBlocks, OfGrowthLeaveFewSmallOnes) {
 
 TEST(CellBlocks, OfGrowthFillUpWithIsolatedCells) {
   const CellBlocks b = cell_blocks(
-      exec::Host(1), mesh_of_cells(std::vector<Vector3>(100, {0, 0, 0}), {}, identity(100)), 40, Renumber::growth);
+      exec::Host(1), mesh_of_cells(std::vector<Vector3>(100, {0, 0, 0}), {}, natural_order(100)), 40, Renumber::growth);
   EXPECT_EQ(b.offsets, (std::vector<Index>{0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100}));
 }
 

@@ -93,7 +93,7 @@ TEST(CellFaces, MayBeManyOfOneCellAndSeveralOfTheSameTwo) {
 
 TEST(CellFaces, AreTheSameOnLargeMeshesForAnyOrderAndAnyNumberOfThreads) {
   constexpr Index cells = 400003;  // faces enough for ranges, the last range not full
-  for (const Indices& name : {Indices{}, random_names(cells, 7)}) {
+  for (const Indices& name : {Indices{}, shuffled_order(cells, 7)}) {
     const Faces m = lattice(cells, 70, 4900, name);
     const Lists due(m);
     for (int threads : {1, 2, 3, 4, 7})

@@ -9,14 +9,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "krilu/error.hpp"
 #include "krilu/face_operators.hpp"
 #include "krilu/mesh.hpp"
+#include "support/refusal.hpp"
+#include "support/support.hpp"
 
 namespace krilu::test {
 
@@ -49,16 +49,15 @@ inline Mesh turned(Mesh m, std::size_t every) {
 
 /// The mesh with its faces in another sequence.
 inline Mesh faces_shuffled(const Mesh& m, std::uint64_t seed) {
-  std::vector<std::size_t> order(m.owner.size());
-  std::iota(order.begin(), order.end(), std::size_t(0));
-  std::shuffle(order.begin(), order.end(), std::mt19937_64(seed));
+  const std::vector<Index> order = shuffled_order(Index(m.owner.size()), seed);
   Mesh out = m;
   for (std::size_t k = 0; k < order.size(); ++k) {
-    out.owner[k] = m.owner[order[k]];
-    out.neighbour[k] = m.neighbour[order[k]];
+    const auto from = std::size_t(order[k]);
+    out.owner[k] = m.owner[from];
+    out.neighbour[k] = m.neighbour[from];
     if (m.area.empty()) continue;
-    out.area[k] = m.area[order[k]];
-    out.face_centre[k] = m.face_centre[order[k]];
+    out.area[k] = m.area[from];
+    out.face_centre[k] = m.face_centre[from];
   }
   return out;
 }
@@ -489,17 +488,6 @@ void expect_right(const Loops& loops, const Case& on, const There& there) {
   expect_close(by_loops(loops, on.real, there), on.real_due, on.sizes, on.mesh);
   expect_each_once(loops, on.mesh);
   expect_round_trips(loops, on.mesh);
-}
-
-/// What f refuses with.
-template <class F>
-std::string sentence_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "accepted";
 }
 
 }  // namespace krilu::test

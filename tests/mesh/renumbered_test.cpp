@@ -4,23 +4,16 @@
 #include "mesh/renumbered.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <random>
 
 #include "krilu/error.hpp"
 #include "mesh_checks.hpp"
+#include "support/support.hpp"
 
 namespace krilu::test {
 
 using namespace mesh;
 namespace {
-
-schedule::Order random_order(Index n, std::uint64_t seed) {
-  schedule::Order order(static_cast<std::size_t>(n));
-  std::iota(order.begin(), order.end(), 0);
-  std::shuffle(order.begin(), order.end(), std::mt19937_64(seed));
-  return order;
-}
 
 /// Random pairs of cells, the lower one first or not, some of them several times; all geometry is random too.
 Mesh random_mesh(Index cells, std::size_t faces, std::size_t boundary, std::uint64_t seed) {
@@ -53,10 +46,7 @@ Mesh random_mesh(Index cells, std::size_t faces, std::size_t boundary, std::uint
 }
 
 Mesh reference(const Mesh& m, schedule::Order order) {
-  if (order.empty()) {
-    order.resize(std::size_t(m.cells));
-    std::iota(order.begin(), order.end(), 0);
-  }
+  if (order.empty()) order = natural_order(m.cells);
   const schedule::Order rank = schedule::inverse(order);
   struct Face {
     Index owner, neighbour;
@@ -98,7 +88,7 @@ TEST(Renumbered, IsWhatASortOfAllFacesGivesForAnyNumberOfThreads) {
     const exec::Host host(threads);
     for (const auto& [cells, faces] : {std::pair<Index, std::size_t>(2, 1), {3, 40}, {500, 1500}, {9000, 40000}}) {
       const Mesh m = random_mesh(cells, faces, 2 * std::size_t(cells), 17);
-      for (const schedule::Order& order : {random_order(cells, 5), schedule::Order{}}) {
+      for (const schedule::Order& order : {shuffled_order(cells, 5), schedule::Order{}}) {
         const Mesh r = renumbered(host, m, order);
         EXPECT_NO_THROW(require_valid(r));
         expect_upper_triangular_order(r);
@@ -111,7 +101,7 @@ TEST(Renumbered, IsWhatASortOfAllFacesGivesForAnyNumberOfThreads) {
 TEST(Renumbered, GeneratedMeshesStayClosed) {
   for (const char* text : {"mesh:box:5x4x3", "mesh:tetrahedra:3x2x4", "mesh:triangles:5x4"}) {
     const Mesh m = generate_mesh(text);
-    const Mesh r = renumbered(exec::Host(2), m, random_order(m.cells, 3));
+    const Mesh r = renumbered(exec::Host(2), m, shuffled_order(m.cells, 3));
     expect_closed_cells(r);
     expect_upper_triangular_order(r);
   }
@@ -119,7 +109,7 @@ TEST(Renumbered, GeneratedMeshesStayClosed) {
 
 TEST(Renumbered, ThereAndBackIsTheSameMesh) {
   const Mesh m = renumbered(exec::Host(2), random_mesh(700, 2000, 90, 4), {});
-  const schedule::Order order = random_order(m.cells, 8);
+  const schedule::Order order = shuffled_order(m.cells, 8);
   const Mesh r = renumbered(exec::Host(2), m, order);
   EXPECT_FALSE(same_bits(r, m));
   EXPECT_TRUE(same_bits(renumbered(exec::Host(2), r, schedule::inverse(order)), m));
@@ -127,10 +117,10 @@ TEST(Renumbered, ThereAndBackIsTheSameMesh) {
 
 TEST(Renumbered, MeshesWithoutGeometryOrFacesOrCells) {
   Mesh m = random_mesh(50, 200, 20, 9);
-  const Mesh with = renumbered(exec::Host(2), m, random_order(50, 2));
+  const Mesh with = renumbered(exec::Host(2), m, shuffled_order(50, 2));
   m.centre = m.face_centre = m.area = m.boundary_centre = m.boundary_area = {};
   m.volume = {};
-  const Mesh without = renumbered(exec::Host(2), m, random_order(50, 2));
+  const Mesh without = renumbered(exec::Host(2), m, shuffled_order(50, 2));
   EXPECT_TRUE(same_bits(without.owner, with.owner));
   EXPECT_TRUE(same_bits(without.neighbour, with.neighbour));
   EXPECT_TRUE(same_bits(without.boundary, with.boundary));

@@ -20,11 +20,11 @@
 namespace krilu::test {
 namespace {
 
-constexpr Index side = 33;
+constexpr Index grid_side = 33;
 constexpr double lambda = 6;
 
 template <class E>
-NewtonSolved solved(const E& equations, NewtonOptions options, const std::string& device) {
+NewtonSolved newton_solved(const E& equations, NewtonOptions options, const std::string& device) {
   options.linear.device = device;
   NewtonSolver newton(equations, options);
   NewtonSolved out{{}, std::vector<double>(std::size_t(equations.rows()), 0.0)};
@@ -41,7 +41,7 @@ NewtonOptions options_with(const std::string& solver, const std::string& precond
 /// Both arrive, by as many steps, at the same solution.
 template <class E>
 void expect_the_hosts(const E& equations, const NewtonOptions& o) {
-  const NewtonSolved gpu = solved(equations, o, "cuda"), host = solved(equations, o, "host");
+  const NewtonSolved gpu = newton_solved(equations, o, "cuda"), host = newton_solved(equations, o, "host");
   ASSERT_EQ(host.r.status, Status::converged);
   ASSERT_EQ(gpu.r.status, Status::converged);
   EXPECT_TRUE(gpu.r.device.starts_with("cuda:0 (")) << gpu.r.device;
@@ -58,7 +58,7 @@ void expect_the_hosts(const E& equations, const NewtonOptions& o) {
 
 TEST(GpuNewton, MatchesTheHostWithEveryPreconditioner) {
   KRILU_REQUIRE_GPU();
-  const DeviceRowEquations equations(Bratu{side, lambda});
+  const DeviceRowEquations equations(Bratu{grid_side, lambda});
   for (const char* precond : {"none", "jacobi", "dilu", "ilu0", "iluk:1", "ras:4,1"}) {
     SCOPED_TRACE(precond);
     expect_the_hosts(equations, options_with("gmres", precond));
@@ -71,7 +71,7 @@ TEST(GpuNewton, MatchesTheHostWithEveryPreconditioner) {
 
 TEST(GpuNewton, MatchesTheHostInEveryOrdering) {
   KRILU_REQUIRE_GPU();
-  const DeviceRowEquations equations(Bratu{side, lambda});
+  const DeviceRowEquations equations(Bratu{grid_side, lambda});
   for (const char* ordering : {"natural", "rcm", "multicolour", "block-multicolour", "metis:5"}) {
     SCOPED_TRACE(ordering);
     NewtonOptions o = options_with("bicgstab", "ilu0");
@@ -85,8 +85,8 @@ TEST(GpuNewton, MatchesTheHostInEveryOrdering) {
 
 TEST(GpuNewton, MatchesTheHostByDifferences) {
   KRILU_REQUIRE_GPU();
-  const DeviceRowEquations equations(Bratu{side, lambda});
-  const DeviceRowEquations bare(Bare<Bratu>{{side, lambda}});
+  const DeviceRowEquations equations(Bratu{grid_side, lambda});
+  const DeviceRowEquations bare(Bare<Bratu>{{grid_side, lambda}});
   NewtonOptions o = options_with("gmres", "dilu");
   o.rtol = 1e-8;
   o.jacobian = "finite-differences";
@@ -99,7 +99,7 @@ TEST(GpuNewton, MatchesTheHostByDifferences) {
 
 TEST(GpuNewton, RefinesMixedPrecision) {
   KRILU_REQUIRE_GPU();
-  const DeviceRowEquations equations(Bratu{side, lambda});
+  const DeviceRowEquations equations(Bratu{grid_side, lambda});
   for (const char* precision : {"fp32", "fp32/bf16"}) {
     SCOPED_TRACE(precision);
     NewtonOptions o = options_with("gmres-ir", "ilu0");
@@ -110,11 +110,11 @@ TEST(GpuNewton, RefinesMixedPrecision) {
 
 TEST(GpuNewton, GivesTheSameBitsTwiceAndServesAnotherStart) {
   KRILU_REQUIRE_GPU();
-  const DeviceRowEquations equations(Bratu{side, lambda});
+  const DeviceRowEquations equations(Bratu{grid_side, lambda});
   NewtonOptions o = options_with("gmres", "ilu0");
   o.linear.device = "cuda";
   NewtonSolver newton(equations, o);
-  std::vector<double> x(side * side, 0.0), y(side * side, 0.0), z(side * side, 0.1);
+  std::vector<double> x(grid_side * grid_side, 0.0), y(grid_side * grid_side, 0.0), z(grid_side * grid_side, 0.1);
   const NewtonResult first = newton.solve(x), second = newton.solve(y);
   EXPECT_EQ(x, y);
   EXPECT_EQ(first.residual, second.residual);
@@ -124,17 +124,17 @@ TEST(GpuNewton, GivesTheSameBitsTwiceAndServesAnotherStart) {
 
 TEST(GpuNewton, ParametersMayChange) {
   KRILU_REQUIRE_GPU();
-  DeviceRowEquations equations(Bratu{side, lambda});
+  DeviceRowEquations equations(Bratu{grid_side, lambda});
   NewtonOptions o = options_with("gmres", "ilu0");
   o.rtol = 1e-11;
   o.linear.device = "cuda";
   NewtonSolver newton(equations, o);
-  std::vector<double> x(side * side, 0.0);
+  std::vector<double> x(grid_side * grid_side, 0.0);
   newton.solve(x);
   equations.row().lambda = equations.row_there().lambda = 3;
-  std::vector<double> y(side * side, 0.0);
+  std::vector<double> y(grid_side * grid_side, 0.0);
   ASSERT_EQ(newton.solve(y).status, Status::converged);
-  EXPECT_LT(difference(y, solved(equations, o, "host").x), 1e-8);
+  EXPECT_LT(difference(y, newton_solved(equations, o, "host").x), 1e-8);
   EXPECT_GT(difference(y, x), 1e-2);
 }
 
@@ -142,13 +142,13 @@ TEST(GpuNewton, AutoTakesTheGpuWhereTheRowsCanGoThere) {
   KRILU_REQUIRE_GPU();
   const RowEquations here(Bratu{5, 1});
   const DeviceRowEquations there(Bratu{5, 1});
-  EXPECT_EQ(solved(here, {}, "auto").r.device, "host");
-  EXPECT_TRUE(solved(there, {}, "auto").r.device.starts_with("cuda:0"));
+  EXPECT_EQ(newton_solved(here, {}, "auto").r.device, "host");
+  EXPECT_TRUE(newton_solved(there, {}, "auto").r.device.starts_with("cuda:0"));
 }
 
 TEST(GpuNewton, RefusesRowsOfTheHostAlone) {
   const RowEquations here(Bratu{5, 1});
-  expect_words(refusal([&] { solved(here, {}, "cuda"); }), {"DeviceRowEquations", "--device host"});
+  expect_words(refusal([&] { newton_solved(here, {}, "cuda"); }), {"DeviceRowEquations", "--device host"});
 }
 
 TEST(GpuNewton, MakesTheHostsGrid) {
@@ -191,7 +191,7 @@ TEST(GpuNewton, MakesTheHostsGrid) {
 void expect_ones(const Bratu& bratu, NewtonOptions o, int ranks) {
   SCOPED_TRACE(o.jacobian + " " + o.linear.precond + " " + std::to_string(ranks));
   o.rtol = 1e-8;
-  const NewtonSolved one = solved(DeviceRowEquations(bratu), o, "cuda");
+  const NewtonSolved one = newton_solved(DeviceRowEquations(bratu), o, "cuda");
   ASSERT_EQ(one.r.status, Status::converged);
   std::vector<double> x(std::size_t(bratu.rows()), 0.0);
   std::vector<NewtonResult> results(std::size_t(ranks), NewtonResult{});
@@ -225,7 +225,7 @@ TEST(GpuNewton, OverRanksStepsAreThoseOfOne) {
       for (const int ranks : {2, 3}) {
         NewtonOptions o = options_with("gmres", precond);
         o.jacobian = jacobian;
-        expect_ones(Bratu{side, lambda}, o, ranks);
+        expect_ones(Bratu{grid_side, lambda}, o, ranks);
       }
 }
 

@@ -3,14 +3,13 @@
 // (E + U) held as E, L and U in the sequence of elimination, from the definitions and without any sparse storage.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "krilu/error.hpp"
 #include "precond/registry.hpp"
+#include "support/refusal.hpp"
 #include "support/split_matrix.hpp"
 
 namespace krilu::test {
@@ -165,15 +164,6 @@ class Reference {
   schedule::Order order_;
   LongDense m_;
 };
-
-inline std::string complaint(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
 
 /// An application gives the same bits under every strategy, team and trial of the chooser, and for all slices of more
 /// than one row.

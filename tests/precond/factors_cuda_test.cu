@@ -13,7 +13,7 @@ namespace {
 using exec::Cuda;
 using triangular::Strategy;
 
-constexpr Strategy strategies[] = {Strategy::level_set, Strategy::sync_free, Strategy::tiled};
+constexpr Strategy factor_strategies[] = {Strategy::level_set, Strategy::sync_free, Strategy::tiled};
 constexpr Rows orders[] = {Rows::by_level, Rows::by_level_of_a_random_order, Rows::in_blocks};
 
 /// A preconditioner as the engine makes it.
@@ -71,7 +71,7 @@ void expect_factors(const Cuda& ex, const std::string& name, const GpuCase& c, s
     SlicedOn s(ex, c.a, rows, seed, 64);
     const std::vector<double> expected = HostFactored(name, c.a, sequence(s), shift).apply(r);
     std::vector<double> first;
-    for (Strategy strategy : strategies) {
+    for (Strategy strategy : factor_strategies) {
       if (rows == Rows::in_blocks && strategy != Strategy::level_set) continue;
       SCOPED_TRACE(name + " of " + c.name + ", rows " + to_string(rows) + ", " + to_string(strategy) + ", seed " +
                    std::to_string(seed) + ", shift " + std::to_string(shift));
@@ -309,7 +309,7 @@ TEST(FactorsSmall, AZeroPivotIsNamedByTheCallersRowAndMendedByAShift) {
   for (bool stored : {true, false})
     for (const char* name : {"dilu", "ilu0"})
       for (Rows rows : orders)
-        for (Strategy strategy : strategies) {
+        for (Strategy strategy : factor_strategies) {
           SCOPED_TRACE(std::string(name) + ", rows " + to_string(rows) + ", " + to_string(strategy));
           const CsrMatrix a = with_zero_pivot(stored, 711);
           SlicedOn s(ex, a, rows, 712, 64);
@@ -334,7 +334,7 @@ TEST(FactorsSmall, APivotThatCancelsIsZeroToo) {
   const Cuda ex;
   const CsrMatrix a = from_dense({{1, 1, 0}, {1, 1, 0}, {0, 0, 1}});  // 1 - 1 * 1 * 1
   for (const char* name : {"dilu", "dic", "ilu0", "ic0"})
-    for (Strategy strategy : strategies) {
+    for (Strategy strategy : factor_strategies) {
       SlicedOn s(ex, a, Rows::by_level);
       const std::string text = complaint([&] { GpuFactored(name, s, strategy); });
       EXPECT_TRUE(text.starts_with(std::string(name) + ": zero pivot in row 2 (")) << text;
@@ -353,7 +353,7 @@ bool is_asymmetric(const CsrMatrix& a, Index row) {
 void expect_refusal(const Cuda& ex, const CsrMatrix& a, const std::string& what) {
   for (const char* name : {"dic", "ic0"})
     for (Rows rows : orders)
-      for (Strategy strategy : strategies) {
+      for (Strategy strategy : factor_strategies) {
         SCOPED_TRACE(std::string(name) + " of " + what + ", rows " + to_string(rows) + ", " + to_string(strategy));
         SlicedOn s(ex, a, rows, 714, 64);
         const std::string text = complaint([&] { GpuFactored(name, s, strategy); });

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // ILU(k), ILUT, block ILU and RAS on a GPU against the host's, which have dense references: packed sweeps and those of
 // any triangle, whatever layout the solver keeps its rows in; the same bits again; new values, shifts, and what they
-// refuse, by the caller's row. Below them the device's elimination against the host's, in both forms of what is left
-// below the diagonal, with rows that fit shared memory and rows that do not. Suites LocalSmall and EliminationSmall are
-// what compute-sanitizer gets through.
+// refuse, by the caller's row. Suite LocalSmall is what compute-sanitizer gets through.
 #include <limits>
 
 #include "krilu/solver.hpp"
 #include "precond/factored.hpp"
 #include "precond/fill.hpp"
 #include "precond/local.cuh"
+#include "precond/tiny_cases.hpp"
 #include "support/sliced_matrix.cuh"
 #include "support/solved.hpp"
 
@@ -17,24 +16,23 @@ namespace krilu::test {
 namespace {
 
 using exec::Cuda;
-using precond::Lower;
-using precond::Updated;
 using triangular::Strategy;
 
-const std::vector<std::string> kinds{"iluk:0",
-                                     "iluk:1",
-                                     "iluk:2",
-                                     "ilut:5,0.01",
-                                     "ilut:10,0",
-                                     "ras:1,1",
-                                     "block-ilu:7",
-                                     "ras:8,1",
-                                     "block-ilu:9,iluk:1",
-                                     "block-ilu:40,dilu",
-                                     "ras:8,2,ilut:6,0.01",
-                                     "ras:20,1"};
-constexpr Strategy strategies[] = {Strategy::automatic, Strategy::level_set, Strategy::sync_free, Strategy::tiled};
-constexpr Rows layouts[] = {Rows::as_given, Rows::by_level_of_a_random_order, Rows::in_blocks, Rows::by_level};
+const std::vector<std::string> local_kinds{"iluk:0",
+                                           "iluk:1",
+                                           "iluk:2",
+                                           "ilut:5,0.01",
+                                           "ilut:10,0",
+                                           "ras:1,1",
+                                           "block-ilu:7",
+                                           "ras:8,1",
+                                           "block-ilu:9,iluk:1",
+                                           "block-ilu:40,dilu",
+                                           "ras:8,2,ilut:6,0.01",
+                                           "ras:20,1"};
+constexpr Strategy local_strategies[] = {Strategy::automatic, Strategy::level_set, Strategy::sync_free,
+                                         Strategy::tiled};
+constexpr Rows local_layouts[] = {Rows::as_given, Rows::by_level_of_a_random_order, Rows::in_blocks, Rows::by_level};
 
 /// A preconditioner as the engine makes it.
 class GpuLocal {
@@ -84,8 +82,6 @@ CsrMatrix two_signs(CsrMatrix a) {
   return a;
 }
 
-constexpr int team = 4;  // of the host: larger ones gain nothing here
-
 /// Whether parts are packed where no strategy is asked for: they are many or small, and each fits shared memory. What
 /// ILUT keeps here does.
 bool packs(const std::string& name, const CsrView& a) {
@@ -132,7 +128,7 @@ void expect_host(const Cuda& ex, const std::string& name, const GpuCase& c, Rows
   }
 }
 
-const std::vector<Strategy> all_strategies(std::begin(strategies), std::end(strategies));
+const std::vector<Strategy> all_strategies(std::begin(local_strategies), std::end(local_strategies));
 
 /// Layouts, and strategies beside `automatic`, in turn, so that each case and each name meets all of them; two names
 /// meet all strategies each time.
@@ -141,45 +137,14 @@ void expect_host_for_all(const Cuda& ex, const std::vector<GpuCase>& cases, cons
   for (std::size_t k = 0; k < cases.size(); ++k)
     for (std::size_t n = 0; n < names.size(); ++n) {
       const bool all = names[n] == "iluk:1" || names[n] == "ras:8,1";
-      expect_host(ex, names[n], cases[k], layouts[(k + n) % 4], seed,
-                  all ? all_strategies : std::vector{Strategy::automatic, strategies[1 + (k + n) % 3]});
+      expect_host(ex, names[n], cases[k], local_layouts[(k + n) % 4], seed,
+                  all ? all_strategies : std::vector{Strategy::automatic, local_strategies[1 + (k + n) % 3]});
     }
-}
-
-/// The second half of the rows reads `count` of the first: two levels, wider than a thread block.
-CsrMatrix two_levels(Index half, Index count, std::uint64_t seed) {
-  std::mt19937_64 engine(seed);
-  std::uniform_real_distribution<double> value(-1, 1);
-  RowMaps rows(std::size_t(2 * half));
-  for (Index i = 0; i < half; ++i)
-    for (Index k = 0; k < count; ++k) {
-      const Index j = (i + k * k * 7) % half;
-      rows[std::size_t(half + i)][j] = value(engine);
-      rows[std::size_t(j)][half + i] = value(engine);
-    }
-  return dominant(std::move(rows));
-}
-
-std::vector<GpuCase> tiny_cases() {
-  std::vector<GpuCase> c;
-  c.push_back({"grid", grid(17, 15)});
-  c.push_back(
-      {"unsymmetric, seed 981", random_matrix({.rows = 220, .per_row = 3, .symmetric_pattern = false, .seed = 981})});
-  c.push_back({"one triangle, seed 982", triangle_of(random_matrix({.rows = 150, .per_row = 4, .seed = 982}), true)});
-  c.push_back({"gen:convdiff3d27:4x5x6", generate("gen:convdiff3d27:4x5x6")});
-  c.push_back({"dense row and column", arrow(120, 90)});
-  c.push_back({"two levels of 200 rows", two_levels(200, 6, 1030)});
-  c.push_back({"two levels of 300 rows", two_levels(300, 2, 1031)});
-  c.push_back({"chain", chain(150)});
-  c.push_back({"fewer rows than parts", grid(2, 3)});
-  c.push_back({"diagonal", diagonal(35)});
-  c.push_back({"one row", from_dense({{2.0}})});
-  return c;
 }
 
 TEST(LocalSmall, AreTheHosts) {
   KRILU_REQUIRE_GPU();
-  expect_host_for_all(Cuda(0, team), tiny_cases(), kinds, 983);
+  expect_host_for_all(Cuda(0, team), tiny_cases(), local_kinds, 983);
 }
 
 TEST(LocalSmall, LongRowsAreTheHosts) {
@@ -201,7 +166,7 @@ TEST(LocalSmall, MorePartsThanRowsAreJacobi) {
   const std::vector<double> jacobi = host_apply("jacobi", a, r);
   SlicedOn s(ex, a, Rows::by_level_of_a_random_order, 989);
   for (const char* name : {"block-ilu:1000", "ras:1000,0", "block-ilu:1000,ilut:5,0", "block-ilu:130,dilu"})
-    for (Strategy strategy : strategies)
+    for (Strategy strategy : local_strategies)
       EXPECT_LT(difference(GpuLocal(name, s, a, strategy).settled(r), jacobi), 1e-15) << name << to_string(strategy);
   expect_host(ex, "ras:1000,1", {"one row a part and its neighbours", a}, Rows::in_blocks, 990, all_strategies);
 }
@@ -210,7 +175,7 @@ TEST(LocalSmall, NoRowsAreNoTrouble) {
   KRILU_REQUIRE_GPU();
   const Cuda ex(0, team);
   const CsrMatrix none = diagonal(0);
-  for (const std::string& name : kinds) {
+  for (const std::string& name : local_kinds) {
     SlicedOn s(ex, none, Rows::as_given);
     EXPECT_EQ(GpuLocal(name, s, none, Strategy::automatic).apply({}), std::vector<double>{}) << name;
   }
@@ -223,7 +188,7 @@ TEST(LocalSmall, NewValuesGiveAFreshFactor) {
   CsrMatrix b = a;
   for (std::size_t k = 0; k < b.values.size(); ++k) b.values[k] *= 1 + 0.2 * double(k % 5);
   const std::vector<double> r = random_values(250, 992);
-  for (const std::string& name : kinds)
+  for (const std::string& name : local_kinds)
     for (Strategy strategy : {Strategy::automatic, Strategy::sync_free}) {
       SCOPED_TRACE(name + ", " + to_string(strategy));
       SlicedOn s(ex, a, Rows::by_level), t(ex, b, Rows::by_level);
@@ -243,7 +208,7 @@ TEST(LocalSmall, TheShiftGrowsTheDiagonalInItsOwnSign) {
   KRILU_REQUIRE_GPU();
   const Cuda ex(0, team);
   const CsrMatrix a = two_signs(random_matrix({.rows = 200, .per_row = 5, .seed = 993}));
-  for (const std::string& name : kinds)
+  for (const std::string& name : local_kinds)
     for (double shift : {0.01, 0.5})
       expect_host(ex, name, {"two signs", a}, Rows::as_given, 994, {Strategy::automatic, Strategy::level_set}, shift);
   // Zeros, stored or not, grow upwards.
@@ -254,7 +219,7 @@ TEST(LocalSmall, TheShiftGrowsTheDiagonalInItsOwnSign) {
   for (Index i : {30, 31, 130}) rows[std::size_t(i)][i] = 0;
   for (Index i : {60, 61, 160}) rows[std::size_t(i)].erase(i);
   const CsrMatrix gaps = from_rows(rows);
-  for (const std::string& name : kinds)
+  for (const std::string& name : local_kinds)
     expect_host(ex, name, {"zeros on the diagonal", gaps}, Rows::by_level, 994, {Strategy::automatic}, 0.5);
   SlicedOn s(ex, a, Rows::as_given);
   const std::vector<double> r = random_values(200, 995);
@@ -268,7 +233,7 @@ TEST(LocalSmall, AZeroPivotIsNamedByTheCallersRowAndMendedByAShift) {
   const Cuda ex(0, team);
   for (bool stored : {true, false}) {
     const CsrMatrix a = with_zero_pivot(stored, 996);
-    for (const std::string& name : kinds)
+    for (const std::string& name : local_kinds)
       for (Rows layout : {Rows::as_given, Rows::by_level_of_a_random_order}) {
         SCOPED_TRACE(name + ", rows " + to_string(layout) + (stored ? "" : ", no diagonal"));
         SlicedOn s(ex, a, layout, 997);
@@ -296,7 +261,7 @@ TEST(LocalSmall, ZeroPivotsInSeveralPartsNameTheHostsRow) {
   CsrMatrix a = grid(20, 10);
   for (Index i : {37, 150, 199})
     for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k) a.values[std::size_t(k)] = 0;
-  for (const std::string& name : kinds) {
+  for (const std::string& name : local_kinds) {
     SlicedOn s(ex, a, Rows::by_level);
     const std::string text = complaint([&] { GpuLocal(name, s, a, Strategy::automatic); });
     EXPECT_EQ(text, complaint([&] { host_apply(name, a, std::vector<double>(200, 1.0)); }));
@@ -309,7 +274,7 @@ TEST(LocalSmall, SaysWhatTheHostSays) {
   const Cuda ex(0, team);
   const CsrMatrix a = grid(20, 15);
   SlicedOn s(ex, a, Rows::as_given);
-  for (const std::string& name : kinds)
+  for (const std::string& name : local_kinds)
     EXPECT_EQ(GpuLocal(name, s, a, Strategy::automatic).precond().description(),
               Factored<exec::Host>(name, a).precond().description());
   const std::string text = complaint([&] { GpuLocal("ras:8,1", s, a, Strategy::serial); });
@@ -357,7 +322,7 @@ TEST(LocalSmall, SolvesAsTheHostDoes) {
 TEST(Local, SolvesAsTheHostDoes) {
   KRILU_REQUIRE_GPU();
   const CsrMatrix small = generate("gen:convdiff3d:20x20x20"), large = generate("gen:convdiff3d:40x40x40");
-  for (const std::string& precond : kinds) expect_host_answer(small, "gmres", precond);
+  for (const std::string& precond : local_kinds) expect_host_answer(small, "gmres", precond);
   for (const char* precond : {"iluk:1", "ilut:5,0.01", "block-ilu", "ras", "ras:0,2,iluk:1"})
     expect_host_answer(large, "gmres", precond);
 }
@@ -367,19 +332,19 @@ TEST(Local, SolvesAsTheHostDoes) {
 TEST(Local, AreTheHostsOnALattice) {
   KRILU_REQUIRE_GPU();
   const Cuda ex(0, team);
-  expect_host_for_all(ex, {{"gen:convdiff3d:20x20x20", generate("gen:convdiff3d:20x20x20")}}, kinds, 1002);
+  expect_host_for_all(ex, {{"gen:convdiff3d:20x20x20", generate("gen:convdiff3d:20x20x20")}}, local_kinds, 1002);
   const GpuCase c{"gen:convdiff3d:40x40x40", generate("gen:convdiff3d:40x40x40")};
   expect_host(ex, "ras", c, Rows::in_blocks, 1001, all_strategies);
   std::size_t turn = 0;
   for (const char* name :
        {"block-ilu", "ras:0,2,dilu", "block-ilu:500,iluk:1", "ras:200,1,ilut:6,0.01", "iluk:2", "ilut:5,0.01"})
-    expect_host(ex, name, c, layouts[turn++ % 4], 1001, {Strategy::automatic});
+    expect_host(ex, name, c, local_layouts[turn++ % 4], 1001, {Strategy::automatic});
 }
 
 TEST(Local, AreTheHostsOnRandomPatterns) {
   KRILU_REQUIRE_GPU();
   const Cuda ex(0, team);
-  std::vector<std::string> names = kinds;
+  std::vector<std::string> names = local_kinds;
   for (const char* name : {"block-ilu", "ras", "block-ilu:1000"}) names.push_back(name);
   expect_host_for_all(
       ex,
@@ -416,196 +381,6 @@ TEST(Local, AThousandPartsOfUnevenSizeGiveTheSameBitsAHundredTimes) {
       ASSERT_EQ(bits(m.apply(r)), bits(first)) << name << ", application " << k;
     }
   }
-}
-
-// --- elimination -----------------------------------------------------------------------------------------------------
-
-/// A's values over a pattern with levels of fill, on the host and on the device.
-struct Laid {
-  Laid(const Cuda& on, const CsrView& a, int level) : space(on), rows(a.rows) {
-    pattern = precond::fill_pattern(exec::Host(2), a, level);
-    there.rows = rows;
-    there.entries = Offset(pattern.columns.size());
-    for (Index i = 0; i < rows; ++i) {
-      const Offset begin = pattern.offsets[std::size_t(i)], end = pattern.offsets[std::size_t(i) + 1];
-      there.longest = std::max(there.longest, end - begin);
-      for (Offset k = begin; k < end; ++k) {
-        if (pattern.columns[std::size_t(k)] == i) diagonal.push_back(k);
-        const Offset from = pattern.source[std::size_t(k)];
-        value.push_back(from >= 0 ? a.values[from] : 0.0);
-      }
-    }
-    there.offsets = bring(pattern.offsets);
-    there.columns = bring(pattern.columns);
-    there.diagonal = bring(diagonal);
-  }
-  template <class V>
-  exec::Array<typename V::value_type> bring(const V& from) const {
-    return to_device(space, std::vector<typename V::value_type>(from.begin(), from.end()));
-  }
-  precond::EliminationPattern view() const { return {pattern.view(rows), diagonal.data(), {}}; }
-
-  struct Factors {
-    std::vector<double> value;
-    Index zero_pivot;  // or -1
-  };
-  /// The host's multipliers m and U in the device's form: below the diagonal m_ij e_j, over e_i where scaled; 1 / e_i
-  /// on it; u_ij / e_i above.
-  Factors on_host(Updated updated, Lower lower) const {
-    Factors f{value, -1};
-    f.zero_pivot = precond::eliminate(exec::Host(2), view(), updated, f.value.data());
-    std::vector<double> pivot;
-    for (Offset d : diagonal) pivot.push_back(f.value[std::size_t(d)]);
-    for (std::size_t i = 0; i < pivot.size(); ++i)
-      for (Offset k = pattern.offsets[i]; k < pattern.offsets[i + 1]; ++k) {
-        double& v = f.value[std::size_t(k)];
-        if (k < diagonal[i])
-          v *= pivot[std::size_t(pattern.columns[std::size_t(k)])] / (lower == Lower::scaled ? pivot[i] : 1);
-        else
-          v = (k == diagonal[i] ? 1 : v) / pivot[i];
-      }
-    return f;
-  }
-  Factors on_device(Updated updated, Lower lower) const {
-    constexpr Index none = std::numeric_limits<Index>::max();
-    const auto a = to_device(space, value), factors = to_device(space, std::vector<double>(value.size(), 1e300));
-    const auto zero_pivot = to_device(space, std::vector<Index>{none});
-    const double* const from = a.data();
-    const precond::Gathered gathered = precond::gather(
-        space, there, [=] __device__(std::int64_t k) { return from[k]; }, factors.data());
-    precond::eliminate(space, there, updated, lower, gathered, factors.data(), zero_pivot.data());
-    const Index bad = to_host(space, zero_pivot)[0];
-    EXPECT_EQ(bits(to_host(space, gathered.a)), bits(value)) << "A's own values were changed";
-    return {to_host(space, factors), bad == none ? -1 : bad};
-  }
-
-  Cuda space;
-  Index rows;
-  precond::FilledPattern pattern;
-  std::vector<Offset> diagonal;
-  std::vector<double> value;
-  precond::DevicePattern there;
-};
-
-/// Both within 1e-12 of their row's largest magnitude, or of one.
-void expect_close(const Laid& laid, const std::vector<double>& got, const std::vector<double>& expected) {
-  const auto& offsets = laid.pattern.offsets;
-  for (std::size_t i = 0; i < laid.diagonal.size(); ++i) {
-    const auto begin = std::size_t(offsets[i]), end = std::size_t(offsets[i + 1]);
-    double largest = 1;
-    for (std::size_t k = begin; k < end; ++k) largest = std::max(largest, std::abs(expected[k]));
-    for (std::size_t k = begin; k < end; ++k)
-      if (!(std::abs(got[k] - expected[k]) <= 1e-12 * largest)) {
-        FAIL() << "row " << i << ", column " << laid.pattern.columns[k] << ": " << got[k] << ", the host has "
-               << expected[k];
-      }
-  }
-}
-
-void expect_host_elimination(Laid laid, const std::string& name) {
-  const CsrView f = laid.pattern.view(laid.rows);
-  const std::vector<Index> by_level = schedule::by_levels(exec::Host(1), f, sparse::adjacency(f), {}).rows;
-  for (Updated updated : {Updated::pattern, Updated::pivots}) {
-    std::vector<double> plain;
-    for (Lower lower : {Lower::plain, Lower::scaled}) {
-      SCOPED_TRACE(name + (updated == Updated::pattern ? ", pattern" : ", pivots") +
-                   (lower == Lower::plain ? ", plain" : ", scaled"));
-      const Laid::Factors host = laid.on_host(updated, lower);
-      laid.there.sequence = {};
-      const Laid::Factors gpu = laid.on_device(updated, lower);
-      EXPECT_EQ(gpu.zero_pivot, host.zero_pivot);
-      expect_close(laid, gpu.value, host.value);
-      EXPECT_EQ(bits(laid.on_device(updated, lower).value), bits(gpu.value)) << "another elimination, other bits";
-      laid.there.sequence = laid.bring(by_level);
-      EXPECT_EQ(bits(laid.on_device(updated, lower).value), bits(gpu.value)) << "the sequence of rows changed bits";
-      laid.there.levels = laid.rows;  // as if each row waited for the one before
-      const Laid::Factors one_by_one = laid.on_device(updated, lower);
-      EXPECT_EQ(one_by_one.zero_pivot, host.zero_pivot);
-      expect_close(laid, one_by_one.value, host.value);
-      laid.there.levels = 0;
-      if (lower == Lower::plain) {
-        plain = gpu.value;
-        continue;
-      }
-      for (std::size_t i = 0; i < laid.diagonal.size(); ++i)
-        for (Offset k = f.offsets[i]; k < laid.diagonal[i]; ++k)
-          plain[std::size_t(k)] *= plain[std::size_t(laid.diagonal[i])];
-      EXPECT_EQ(bits(gpu.value), bits(plain)) << "more than the lower triangle's scale differs";
-    }
-  }
-}
-
-/// One long row at the end, of exactly `length` entries, the others of `others` or fewer.
-CsrMatrix last_row_of(Index length, Index others, std::uint64_t seed) {
-  std::mt19937_64 engine(seed);
-  std::uniform_real_distribution<double> value(-1, 1);
-  const Index n = length + 30;
-  RowMaps rows(static_cast<std::size_t>(n));
-  for (Index i = 0; i + 1 < n; ++i)
-    for (Index k = 1; k < others; ++k) rows[std::size_t(i)][(i + 7 * k) % n] = value(engine);
-  for (Index k = 0; k + 1 < length; ++k) rows[std::size_t(n) - 1][k] = value(engine);
-  return dominant(std::move(rows));
-}
-
-TEST(EliminationSmall, IsTheHosts) {
-  KRILU_REQUIRE_GPU();
-  const Cuda ex(0, team);
-  for (const GpuCase& c : tiny_cases())
-    for (int level : {0, 2}) expect_host_elimination(Laid(ex, c.a, level), c.name + ", level " + std::to_string(level));
-}
-
-TEST(EliminationSmall, IsTheHostsAroundWhatFitsSharedMemory) {
-  KRILU_REQUIRE_GPU();
-  const Cuda ex(0, team);
-  for (Index length : {31, 32, 33, 40}) {  // eight lanes a row
-    Laid laid(ex, last_row_of(length, 3, 1020), 0);
-    EXPECT_EQ(laid.there.longest, length);
-    ASSERT_LT(laid.there.entries / laid.there.rows, 12);
-    expect_host_elimination(std::move(laid), "a row of " + std::to_string(length) + " among short ones");
-  }
-  for (Index length : {223, 224, 225, 300}) {  // a warp
-    Laid laid(ex, last_row_of(length, 20, 1021), 0);
-    EXPECT_EQ(laid.there.longest, length);
-    ASSERT_GE(laid.there.entries / laid.there.rows, 12);
-    expect_host_elimination(std::move(laid), "a row of " + std::to_string(length) + " among longer ones");
-  }
-  expect_host_elimination(Laid(ex, with_long_rows(400, {40, 300}, false, 1022), 0), "long rows among short ones");
-  expect_host_elimination(Laid(ex, random_matrix({.rows = 280, .per_row = 240, .seed = 1023}), 0), "long rows");
-  expect_host_elimination(Laid(ex, arrow(250, 5), 1), "an arrow that fills in");
-}
-
-TEST(EliminationSmall, TheFirstBadPivotIsTold) {
-  KRILU_REQUIRE_GPU();
-  const Cuda ex(0, team);
-  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
-  for (double bad : {0.0, nan, infinity})
-    for (Updated updated : {Updated::pattern, Updated::pivots}) {
-      SCOPED_TRACE(bad);
-      Laid laid(ex, grid(18, 15), 0);
-      for (Index i : {201, 77, 140}) {
-        for (Offset k = laid.pattern.offsets[std::size_t(i)]; k < laid.diagonal[std::size_t(i)]; ++k)
-          laid.value[std::size_t(k)] = 0;
-        laid.value[std::size_t(laid.diagonal[std::size_t(i)])] = bad;
-      }
-      for (Lower lower : {Lower::plain, Lower::scaled}) {
-        const Laid::Factors gpu = laid.on_device(updated, lower), host = laid.on_host(updated, lower);
-        EXPECT_EQ(gpu.zero_pivot, 77);
-        EXPECT_EQ(host.zero_pivot, 77);
-        expect_close(laid, gpu.value, host.value);
-      }
-    }
-}
-
-TEST(Elimination, IsTheHosts) {
-  KRILU_REQUIRE_GPU();
-  const Cuda ex(0, team);
-  expect_host_elimination(Laid(ex, generate("gen:convdiff3d:40x40x40"), 0), "lattice");
-  expect_host_elimination(Laid(ex, generate("gen:convdiff3d:30x30x30"), 1), "lattice, level 1");
-  expect_host_elimination(Laid(ex, generate("gen:convdiff3d:20x20x20"), 2), "lattice, level 2");
-  const CsrMatrix random = random_matrix({.rows = 20000, .per_row = 3, .symmetric_pattern = false, .seed = 1025});
-  for (int level : {0, 2}) expect_host_elimination(Laid(ex, random, level), "random, level " + std::to_string(level));
-  expect_host_elimination(Laid(ex, with_long_rows(5000, {40, 100, 300, 2000}, true, 1026), 1), "long rows, level 1");
-  expect_host_elimination(Laid(ex, random_matrix({.rows = 800, .per_row = 250, .seed = 1027}), 0), "many long rows");
 }
 
 }  // namespace

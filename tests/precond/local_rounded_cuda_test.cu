@@ -9,6 +9,7 @@
 
 #include "precond/ilut.hpp"
 #include "precond/local.cuh"
+#include "precond/tiny_cases.hpp"
 #include "support/rounded.hpp"
 #include "support/sliced_matrix.cuh"
 
@@ -21,21 +22,20 @@ using sparse::Rounding;
 using triangular::Strategy;
 using Single = precond::Preconditioner<Cuda, float>;
 
-constexpr int team = 4;  // of the host
 constexpr Strategy triangles[] = {Strategy::level_set, Strategy::sync_free, Strategy::tiled};
-constexpr Rows layouts[] = {Rows::as_given, Rows::by_level_of_a_random_order, Rows::in_blocks, Rows::by_level};
-const std::vector<std::string> kinds{"iluk:0",
-                                     "iluk:1",
-                                     "iluk:2",
-                                     "ilut:5,0.01",
-                                     "ilut:10,0",
-                                     "block-ilu:7",
-                                     "ras:8,1",
-                                     "block-ilu:9,iluk:1",
-                                     "block-ilu:40,dilu",
-                                     "ras:8,2,ilut:6,0.01",
-                                     "ras:20,1",
-                                     "block-ilu:1000"};
+constexpr Rows rounded_layouts[] = {Rows::as_given, Rows::by_level_of_a_random_order, Rows::in_blocks, Rows::by_level};
+const std::vector<std::string> rounded_kinds{"iluk:0",
+                                             "iluk:1",
+                                             "iluk:2",
+                                             "ilut:5,0.01",
+                                             "ilut:10,0",
+                                             "block-ilu:7",
+                                             "ras:8,1",
+                                             "block-ilu:9,iluk:1",
+                                             "block-ilu:40,dilu",
+                                             "ras:8,2,ilut:6,0.01",
+                                             "ras:20,1",
+                                             "block-ilu:1000"};
 
 // --- what should come out -------------------------------------------------------------------------------------------
 
@@ -158,9 +158,9 @@ double most_apart(const std::vector<double>& a, const std::vector<double>& b) {
 // --- on the device --------------------------------------------------------------------------------------------------
 
 /// A preconditioner as the engine makes it.
-class GpuLocal {
+class GpuInDouble {
  public:
-  GpuLocal(const std::string& name, SlicedOn& s, const CsrView& a, Strategy strategy) : s_(s) {
+  GpuInDouble(const std::string& name, SlicedOn& s, const CsrView& a, Strategy strategy) : s_(s) {
     const precond::Context<Cuda> context{s.space, strategy, [row = s.row](Index i) { return row[std::size_t(i)]; },
                                          s.plan,  &s.there, a};
     precond_ = std::make_unique<Local<Cuda, double>>(context, s.pattern, name);
@@ -186,7 +186,7 @@ class GpuLocal {
 /// One that was rounded, and what it lost.
 class GpuRounded {
  public:
-  GpuRounded(const GpuLocal& of, const SlicedOn& s, const Scaling& scaling, Format storage) : s_(s) {
+  GpuRounded(const GpuInDouble& of, const SlicedOn& s, const Scaling& scaling, Format storage) : s_(s) {
     const auto lost = to_device(s.space, std::vector<std::int64_t>{5});
     Rounding how{storage, nullptr, nullptr, lost.data()};
     exec::Array<double> row, column;
@@ -230,7 +230,7 @@ class GpuRounded {
 
 /// m rounded to S is what its factors, rounded, say, and near m itself. Returns what it made of random values.
 template <class S>
-std::vector<float> expect_rounded(const GpuLocal& m, const SlicedOn& s, const Factors& f, const Scaling& scaling,
+std::vector<float> expect_rounded(const GpuInDouble& m, const SlicedOn& s, const Factors& f, const Scaling& scaling,
                                   std::size_t n, std::uint64_t seed) {
   std::int64_t lost = 0;
   const Factors expected_factors = rounded_factors<S>(f, scaling, lost);
@@ -261,7 +261,7 @@ void expect_all(const Cuda& ex, const std::vector<GpuCase>& cases, const std::ve
     for (std::size_t n = 0; n < names.size(); ++n) {
       const GpuCase& c = cases[k];
       const auto rows = std::size_t(c.a.rows);
-      const Rows layout = layouts[(k + n) % 4];
+      const Rows layout = rounded_layouts[(k + n) % 4];
       SCOPED_TRACE(names[n] + " of " + c.name + ", rows " + to_string(layout));
       SlicedOn s(ex, c.a, layout, seed, 64);
       const Factors f = factors_of(ex, names[n], c.a);
@@ -272,7 +272,7 @@ void expect_all(const Cuda& ex, const std::vector<GpuCase>& cases, const std::ve
       std::map<Format, std::vector<float>> first;
       for (Strategy strategy : under) {
         SCOPED_TRACE(to_string(strategy));
-        const GpuLocal m(names[n], s, c.a, strategy);
+        const GpuInDouble m(names[n], s, c.a, strategy);
         for_formats([&](auto storage) {
           using S = decltype(storage);
           const std::vector<float> z = expect_rounded<S>(m, s, f, scaling, rows, seed + 2);
@@ -292,25 +292,9 @@ void expect_all(const Cuda& ex, const std::vector<GpuCase>& cases, const std::ve
     }
 }
 
-std::vector<GpuCase> tiny_cases() {
-  std::vector<GpuCase> c;
-  c.push_back({"grid", grid(17, 15)});
-  c.push_back(
-      {"unsymmetric, seed 1101", random_matrix({.rows = 220, .per_row = 3, .symmetric_pattern = false, .seed = 1101})});
-  c.push_back({"one triangle, seed 1102", triangle_of(random_matrix({.rows = 150, .per_row = 4, .seed = 1102}), true)});
-  c.push_back({"gen:convdiff3d27:4x5x6", generate("gen:convdiff3d27:4x5x6")});
-  c.push_back({"dense row and column", arrow(120, 90)});
-  c.push_back({"chain", chain(150)});
-  c.push_back({"a level of 300 rows", random_matrix({.rows = 303, .per_row = 0.02, .seed = 1103})});
-  c.push_back({"fewer rows than parts", grid(2, 3)});
-  c.push_back({"diagonal", diagonal(35)});
-  c.push_back({"one row", from_dense({{2.0}})});
-  return c;
-}
-
 TEST(LocalRoundedSmall, AreTheRoundedFactors) {
   KRILU_REQUIRE_GPU();
-  expect_all(Cuda(0, team), tiny_cases(), kinds, 1104);
+  expect_all(Cuda(0, team), tiny_cases(), rounded_kinds, 1104);
 }
 
 TEST(LocalRoundedSmall, WithLongRows) {
@@ -325,10 +309,10 @@ TEST(LocalRoundedSmall, NoRowsAreNoTrouble) {
   KRILU_REQUIRE_GPU();
   const Cuda ex(0, team);
   const CsrMatrix none = diagonal(0);
-  for (const std::string& name : kinds)
+  for (const std::string& name : rounded_kinds)
     for (Strategy strategy : {Strategy::automatic, Strategy::tiled}) {
       SlicedOn s(ex, none, Rows::as_given);
-      const GpuLocal m(name, s, none, strategy);
+      const GpuInDouble m(name, s, none, strategy);
       EXPECT_EQ(GpuRounded(m, s, {}, Format::fp16).apply({}), std::vector<float>{}) << name;
     }
 }
@@ -343,7 +327,7 @@ TEST(LocalRoundedSmall, WhatBecomesZeroIsCounted) {
     SCOPED_TRACE(name);
     const Factors f = factors_of(ex, name, a);
     for (Strategy strategy : {Strategy::automatic, Strategy::sync_free}) {
-      const GpuLocal m(name, s, a, strategy);
+      const GpuInDouble m(name, s, a, strategy);
       for_formats([&](auto storage) {
         std::int64_t lost = 0;
         rounded_factors<decltype(storage)>(f, far, lost);
@@ -363,13 +347,13 @@ TEST(LocalRoundedSmall, LivesOnWhenTheOriginalTakesOtherValuesOrGoes) {
   for (std::size_t k = 0; k < b.values.size(); ++k) b.values[k] *= 1 + 0.2 * double(k % 5);
   const Scaling scaling = powers_of_two(250, 3, 1112);
   const std::vector<float> r = in_single(random_values(250, 1113));
-  for (const std::string& name : kinds)
+  for (const std::string& name : rounded_kinds)
     for (Strategy strategy : {Strategy::automatic, Strategy::sync_free, Strategy::level_set})
       for_formats([&](auto storage) {
         const Format format = Stored<decltype(storage)>::format;
         SCOPED_TRACE(name + ", " + to_string(strategy));
         SlicedOn s(ex, a, Rows::by_level);
-        GpuLocal m(name, s, a, strategy);
+        GpuInDouble m(name, s, a, strategy);
         const GpuRounded of_a(m, s, scaling, format);
         const std::vector<float> first = of_a.settled(r);
         m.factor(b);
@@ -394,7 +378,7 @@ TEST(LocalRoundedSmall, TakesFewerBytesTheSmallerItsValuesAre) {
   SlicedOn s(ex, a, Rows::as_given);
   for (const char* name : {"ras:20,1", "iluk:1"})
     for (Strategy strategy : {Strategy::automatic, Strategy::tiled}) {
-      const GpuLocal m(name, s, a, strategy);
+      const GpuInDouble m(name, s, a, strategy);
       const auto bytes = [&](Format f) { return GpuRounded(m, s, {}, f).precond().bytes(); };
       EXPECT_LT(bytes(Format::fp32), m.precond().bytes());
       EXPECT_LT(bytes(Format::fp16), bytes(Format::fp32));
@@ -407,7 +391,7 @@ TEST(LocalRoundedSmall, TakesFewerBytesTheSmallerItsValuesAre) {
 TEST(LocalRounded, AreTheRoundedFactorsOnLattices) {
   KRILU_REQUIRE_GPU();
   const Cuda ex(0, team);
-  expect_all(ex, {{"gen:convdiff3d:20x20x20", generate("gen:convdiff3d:20x20x20")}}, kinds, 1120);
+  expect_all(ex, {{"gen:convdiff3d:20x20x20", generate("gen:convdiff3d:20x20x20")}}, rounded_kinds, 1120);
   expect_all(ex,
              {{"gen:convdiff3d:40x40x40", generate("gen:convdiff3d:40x40x40")},
               {"gen:convdiff3d27:30x30x30", generate("gen:convdiff3d27:30x30x30")}},
@@ -430,7 +414,7 @@ TEST(LocalRounded, AThousandPartsOfUnevenSizeGiveTheSameBitsAHundredTimes) {
   const CsrMatrix a = random_matrix({.rows = 20000, .per_row = 4, .seed = 1126});
   const std::vector<float> r = in_single(random_values(20000, 1127));
   SlicedOn s(ex, a, Rows::as_given);
-  const GpuLocal m("ras:1000,1", s, a, Strategy::automatic);
+  const GpuInDouble m("ras:1000,1", s, a, Strategy::automatic);
   for_formats([&](auto storage) {
     const GpuRounded low(m, s, {}, Stored<decltype(storage)>::format);
     const std::vector<float> first = low.settled(r);

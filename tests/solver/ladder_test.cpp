@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ladder behind `auto`: easy systems pay nothing for it, hard ones are solved by a rung that is reported and
-// remembered, systems that cannot be solved end with a reason; and the options that it is made of (scaling, lu), each
-// held against the true residual and Gaussian elimination.
+// remembered, systems that cannot be solved end with a reason; each held against the true residual.
 #include "solver/ladder.hpp"
 
 #include <gtest/gtest.h>
@@ -12,12 +11,12 @@
 #include <functional>
 #include <limits>
 #include <numeric>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "krilu/io.hpp"
 #include "krilu/solver.hpp"
+#include "solver/moved.hpp"
 #include "solver/sparse_lu.hpp"
 #include "support/refusal.hpp"
 #include "support/solved.hpp"
@@ -27,13 +26,17 @@ namespace {
 
 using namespace krilu;
 using test::any_has;
+using test::disordered;
 using test::expect_words;
 using test::from_dense;
+using test::moved;
+using test::natural_order;
+using test::ones;
+using test::random_powers;
 using test::refusal;
+using test::shuffled_order;
 using test::solved;
 using test::Solved;
-
-std::vector<double> ones(const CsrMatrix& a) { return std::vector<double>(std::size_t(a.rows), 1.0); }
 
 /// What rounding may change in ||b - A x|| / ||b|| when it is formed in double.
 double rounding_of_residual(const CsrMatrix& a, const std::vector<double>& x, const std::vector<double>& b) {
@@ -64,44 +67,6 @@ void expect_honest(const CsrMatrix& a, const std::vector<double>& b, const Solve
   if (s.r.status == Status::converged && !s.r.rungs.empty()) {
     EXPECT_TRUE(s.r.rungs.back().why_left.empty());
   }
-}
-
-/// Rows and columns in new places, and scaled: entry (i, j) is row_scale[i] a(row[i], column[j]) column_scale[j].
-CsrMatrix moved(const CsrMatrix& a, const std::vector<Index>& row, const std::vector<Index>& column,
-                const std::vector<double>& row_scale, const std::vector<double>& column_scale) {
-  std::vector<Index> place(column.size());
-  for (std::size_t j = 0; j < column.size(); ++j) place[std::size_t(column[j])] = Index(j);
-  CsrMatrix out;
-  out.rows = out.cols = a.rows;
-  out.offsets.push_back(0);
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    std::vector<std::pair<Index, double>> entries;
-    const auto from = std::size_t(row[i]);
-    for (auto k = std::size_t(a.offsets[from]); k < std::size_t(a.offsets[from + 1]); ++k) {
-      const Index j = place[std::size_t(a.columns[k])];
-      entries.emplace_back(j, row_scale[i] * a.values[k] * column_scale[std::size_t(j)]);
-    }
-    std::sort(entries.begin(), entries.end());
-    for (const auto& [j, v] : entries) {
-      out.columns.push_back(j);
-      out.values.push_back(v);
-    }
-    out.offsets.push_back(Offset(out.columns.size()));
-  }
-  return out;
-}
-std::vector<Index> shuffled(Index n, std::uint64_t seed) {
-  std::vector<Index> p(static_cast<std::size_t>(n));
-  std::iota(p.begin(), p.end(), Index(0));
-  std::shuffle(p.begin(), p.end(), std::mt19937_64(seed));
-  return p;
-}
-/// 2^e, e uniform in -most .. most.
-std::vector<double> powers(Index n, int most, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<double> s(static_cast<std::size_t>(n));
-  for (double& v : s) v = std::ldexp(1.0, int(random() % std::uint64_t(2 * most + 1)) - most);
-  return s;
 }
 
 /// [A B^T; B 0]: a five-point A and constraints between neighbouring pairs; zeros on the diagonal of all of them.
@@ -204,22 +169,16 @@ TEST(Ladder, IsTheSameEachTimeAndForAnyNumberOfThreads) {
 }
 
 /// Neighbours that differ by twelve orders of magnitude and a row order of no sense: neither DILU nor DIC will do.
-CsrMatrix disordered(std::uint64_t seed) {
-  const CsrMatrix a = generate("gen:convdiff2d:30x30");
-  return moved(a, shuffled(a.rows, seed), shuffled(a.rows, seed + 1), powers(a.rows, 6, seed + 2),
-               powers(a.rows, 6, seed + 3));
-}
-
 TEST(Ladder, SystemsInAnyOrderAndScaleAreStillSolved) {
   for (const char* name : {"gen:convdiff2d:25x25", "gen:poisson2d:25x25", "gen:convdiff3d:9x9x9"})
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
       SCOPED_TRACE(std::string(name) + " seed " + std::to_string(seed));
       const CsrMatrix a = generate(name);
       const std::vector<double> none(std::size_t(a.rows), 1.0);
-      const auto p = shuffled(a.rows, seed), q = shuffled(a.rows, seed + 10);
-      const auto r = powers(a.rows, 6, seed + 20), c = powers(a.rows, 6, seed + 30);
-      std::vector<Index> same(static_cast<std::size_t>(a.rows));
-      std::iota(same.begin(), same.end(), Index(0));
+      const auto p = shuffled_order(a.rows, seed), q = shuffled_order(a.rows, seed + 10);
+      const auto r = random_powers(std::size_t(a.rows), 6, seed + 20),
+                 c = random_powers(std::size_t(a.rows), 6, seed + 30);
+      const auto same = natural_order(a.rows);
       for (const CsrMatrix& m : {moved(a, p, p, none, none), moved(a, p, q, none, none), moved(a, same, same, r, c),
                                  moved(a, same, same, r, r), moved(a, p, q, r, c)}) {
         const auto b = test::random_values(std::size_t(a.rows), seed);
@@ -343,7 +302,9 @@ TEST(Ladder, TheMatrixIsHadBackFromWhatIsStored) {
       for (std::uint64_t seed = 1; seed <= 6; ++seed) {
         CsrMatrix a = test::random_matrix(
             {.rows = 90, .per_row = double(seed), .symmetric_pattern = seed % 2 == 0, .seed = seed});
-        if (seed > 3) a = moved(a, shuffled(90, seed), shuffled(90, seed + 1), powers(90, 2, 1), powers(90, 2, 2));
+        if (seed > 3)
+          a = moved(a, shuffled_order(90, seed), shuffled_order(90, seed + 1), random_powers(90, 2, 1),
+                    random_powers(90, 2, 2));
         std::vector<Index> missing;
         for (Index i = 0; i < a.rows; ++i)
           if (!std::binary_search(a.columns.data() + a.offsets[std::size_t(i)],
@@ -459,115 +420,6 @@ TEST(Ladder, AnInterruptEndsIt) {
   monitor.interrupt();
   std::vector<double> x(std::size_t(a.rows), 0.0);
   EXPECT_EQ(solver.solve(ones(a), x, &monitor).status, Status::interrupted);
-}
-
-// --- the options that it is made of ----------------------------------------------------------------------------------
-
-TEST(Scaling, AWholeFactorisationInAnyFormIsTheInverse) {
-  const CsrMatrix a = disordered(3);
-  const CsrMatrix dominant = generate("gen:convdiff2d:12x12");
-  for (const char* device : {"host", "emulated"})
-    for (const char* ordering : {"natural", "rcm", "metis:4"}) {
-      SCOPED_TRACE(std::string(device) + " " + ordering);
-      Options o{
-          .solver = "gmres", .precond = "ilut:900,0", .ordering = ordering, .scaling = "matching", .device = device};
-      const Result r = solved(a, ones(a), o).r;
-      EXPECT_EQ(r.status, Status::converged);
-      EXPECT_LE(r.iterations, 3);
-      for (const char* scaling : {"none", "rows", "both"}) {
-        o.scaling = scaling;
-        const Result full = solved(dominant, ones(dominant), o).r;
-        EXPECT_EQ(full.status, Status::converged);
-        EXPECT_LE(full.iterations, 2) << scaling;
-        EXPECT_LE(full.relative_residual, 1e-12);
-      }
-    }
-}
-
-TEST(Scaling, PowersOfTwoOnRowsAndColumnsAreUndone) {
-  // With a scaling that finds them again, the preconditioner is that of the system as it was: iterations do not grow.
-  const CsrMatrix a = generate("gen:convdiff2d:20x20");
-  const auto column = powers(a.rows, 20, 8);
-  const std::vector<double> none(std::size_t(a.rows), 1.0);
-  std::vector<Index> same(static_cast<std::size_t>(a.rows));
-  std::iota(same.begin(), same.end(), Index(0));
-  const CsrMatrix scaled = moved(a, same, same, none, column);
-  const auto b = test::random_values(std::size_t(a.rows), 4);
-  const Options o{.solver = "gmres", .precond = "ilut:5,0.05", .scaling = "matching"};
-  const Solved plain = solved(a, b, o), other = solved(scaled, b, o);
-  EXPECT_EQ(other.r.status, Status::converged);
-  EXPECT_NEAR(plain.r.iterations, other.r.iterations, 1);
-  for (std::size_t i = 0; i < b.size(); ++i) EXPECT_NEAR(other.x[i] * column[i], plain.x[i], 1e-6);
-}
-
-TEST(Scaling, TheOrderingIsThatOfTheElimination) {
-  // Natural order fills a matrix whose rows were shuffled; RCM finds its band again.
-  const CsrMatrix a = generate("gen:convdiff2d:30x30");
-  const auto p = shuffled(a.rows, 3);
-  const std::vector<double> none(std::size_t(a.rows), 1.0);
-  const CsrMatrix m = moved(a, p, p, none, none);
-  const auto iterations = [&](const char* ordering) {
-    return solved(m, ones(m), {.solver = "gmres", .precond = "ilut:10,0.001", .ordering = ordering}).r.iterations;
-  };
-  EXPECT_LT(iterations("rcm"), iterations("natural"));
-}
-
-TEST(Scaling, RefusesWhatItCannotDo) {
-  const auto sentence = [](Options o) { return refusal([&] { const Solver refused(std::move(o)); }); };
-  expect_words(sentence({.scaling = "matchign"}), {"unknown scaling 'matchign'", "did you mean 'matching'?"});
-  expect_words(sentence({.precond = "dilu", .scaling = "rows"}), {"scaling rows", "ilu0, iluk, ilut"});
-  expect_words(sentence({.precond = "ilu0", .scaling = "both", .device = "cuda"}), {"scaling both", "--device host"});
-  expect_words(sentence({.precond = "lu", .device = "cuda:0"}), {"precond lu", "--device host"});
-  expect_words(sentence({.solver = "gmres-ir", .precond = "ilu0", .scaling = "both"}), {"double precision"});
-  expect_words(sentence({.precond = "lu", .precision = "fp32"}), {"precond lu", "double precision"});
-  // A pattern alone has nothing to pair.
-  const CsrMatrix a = generate("gen:poisson2d:4x4");
-  CsrView pattern = a;
-  pattern.values = nullptr;
-  expect_words(refusal([&] {
-                 Solver s({.solver = "gmres", .precond = "ilu0", .scaling = "matching"});
-                 s.analyse(pattern);
-               }),
-               {"scaling matching", "values"});
-  const CsrMatrix singular = from_dense({{1, 0, 0}, {2, 0, 0}, {0, 1, 1}});
-  try {
-    Solver s({.solver = "gmres", .precond = "ilu0", .scaling = "matching"});
-    s.setup(singular);
-    FAIL();
-  } catch (const StructurallySingular& e) {
-    expect_words(e.what(), {"structurally singular", "1 row"});
-  }
-}
-
-TEST(Lu, SolvesInAStepAndSaysWhatItCannot) {
-  if (solver::SparseLu::name().empty()) GTEST_SKIP() << "krilu was built without SuperLU";
-  const CsrMatrix a = disordered(1);
-  for (const char* device : {"host", "emulated"}) {
-    Solver solver({.precond = "lu", .device = device});
-    solver.setup(a);
-    std::vector<double> x(std::size_t(a.rows), 0.0);
-    const Result r = solver.solve(ones(a), x);
-    EXPECT_EQ(r.status, Status::converged);
-    EXPECT_LE(r.iterations, 2);
-    EXPECT_EQ(r.solver, "gmres");
-    EXPECT_EQ(r.precond, "lu");
-    EXPECT_LE(test::true_residual(a, x, ones(a)), 1e-8);
-    CsrMatrix twice = a;
-    for (double& v : twice.values) v *= 2;
-    solver.factor(twice);
-    const Result again = solver.solve(ones(a), x);
-    EXPECT_EQ(again.status, Status::converged);
-    EXPECT_LE(again.iterations, 3);
-  }
-  Options sums_of_magnitudes{.precond = "lu"};
-  sums_of_magnitudes.norm = Norm::openfoam;  // which GMRES has not
-  const Solved s = solved(a, ones(a), sums_of_magnitudes);
-  EXPECT_EQ(s.r.status, Status::converged);
-  EXPECT_EQ(s.r.solver, "bicgstab");
-  const CsrMatrix singular = from_dense({{1, 2}, {2, 4}});
-  Solver solver({.precond = "lu"});
-  solver.analyse(singular);
-  expect_words(refusal([&] { solver.factor(singular); }), {"lu", "singular"});
 }
 
 // --- real systems ----------------------------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ std::unique_ptr<const RoundedHec> made(const Cuda& ex, const CsrMatrix& a, Index
 }
 
 template <class S>
-void expect_products(const Cuda& ex, const GpuCase& c, Index width, const Scaling& scaling) {
+void expect_rounded_products(const Cuda& ex, const GpuCase& c, Index width, const Scaling& scaling) {
   SCOPED_TRACE(c.name + ", width " + std::to_string(width) + (scaling.row.empty() ? "" : ", scaled"));
   const auto n = std::size_t(c.a.rows);
   const std::vector<float> x = in_single(random_values(n, 551)), b = in_single(random_values(n, 552));
@@ -175,11 +175,11 @@ void expect_products(const Cuda& ex, const GpuCase& c, Index width, const Scalin
   }
 }
 
-void expect_products(const Cuda& ex, const GpuCase& c, const std::vector<Index>& widths) {
+void expect_rounded_products(const Cuda& ex, const GpuCase& c, const std::vector<Index>& widths) {
   for_formats([&](auto storage) {
     for (std::size_t k = 0; k < widths.size(); ++k)
-      expect_products<decltype(storage)>(ex, c, widths[k],
-                                         k % 2 ? powers_of_two(c.a.rows, 3, 553 + widths.size()) : Scaling{});
+      expect_rounded_products<decltype(storage)>(ex, c, widths[k],
+                                                 k % 2 ? powers_of_two(c.a.rows, 3, 553 + widths.size()) : Scaling{});
   });
 }
 
@@ -187,7 +187,8 @@ TEST(HecRoundedSmall, ProductsOfEveryWidth) {
   KRILU_REQUIRE_GPU();
   const Cuda ex;
   for (const GpuCase& c : small_cases())
-    expect_products(ex, c, {CudaHec::automatic, CudaHec::automatic, 0, 1, 2, 3, 5, 7, 8, 9, 16, longest_row(c.a)});
+    expect_rounded_products(ex, c,
+                            {CudaHec::automatic, CudaHec::automatic, 0, 1, 2, 3, 5, 7, 8, 9, 16, longest_row(c.a)});
 }
 
 TEST(HecRoundedSmall, NoRows) {
@@ -216,7 +217,7 @@ TEST(HecRoundedSmall, WhatBecomesZeroIsCountedAndWhatIsTooLargeIsTheLargest) {
   EXPECT_LT(m.lost, a.nnz() / 2);
   EXPECT_EQ(*std::max_element(m.a.values.begin(), m.a.values.end()), 0);
   EXPECT_EQ(*std::min_element(m.a.values.begin(), m.a.values.end()), -65504);
-  for (Index width : {CudaHec::automatic, Index(2)}) expect_products<Half>(ex, {"grid", a}, width, Scaling{});
+  for (Index width : {CudaHec::automatic, Index(2)}) expect_rounded_products<Half>(ex, {"grid", a}, width, Scaling{});
   for (Index width : {Index(5), Index(2), Index(0)})
     for_formats([&](auto storage) {
       using S = decltype(storage);
@@ -365,7 +366,7 @@ TEST(HecRounded, ColumnsAreShortWhereThatTakesFewerBytes) {
 TEST(HecRounded, ProductsOfLargerMatrices) {
   KRILU_REQUIRE_GPU();
   const Cuda ex;
-  for (const GpuCase& c : large_cases()) expect_products(ex, c, {CudaHec::automatic, 0, 2, 7, 11});
+  for (const GpuCase& c : large_cases()) expect_rounded_products(ex, c, {CudaHec::automatic, 0, 2, 7, 11});
 }
 
 TEST(HecRounded, LeftoversOfEveryLength) {
@@ -373,7 +374,7 @@ TEST(HecRounded, LeftoversOfEveryLength) {
   const Cuda ex;
   const CsrMatrix a =
       with_long_rows(9000, {15, 16, 17, 18, 31, 32, 33, 127, 128, 129, 1023, 1024, 1025, 1026, 4097, 8000}, false, 561);
-  expect_products(ex, {"leftovers of every length, seed 561", a}, {CudaHec::automatic, 0, 1, 2, 3});
+  expect_rounded_products(ex, {"leftovers of every length, seed 561", a}, {CudaHec::automatic, 0, 1, 2, 3});
 }
 
 }  // namespace

@@ -149,9 +149,7 @@ TEST(Matching, FindsARandomPermutationOfADominantMatrix) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE(seed);
     const CsrMatrix a = test::random_matrix({.rows = 300, .per_row = 6, .symmetric_pattern = false, .seed = seed});
-    std::vector<Index> row(std::size_t(a.rows));
-    std::iota(row.begin(), row.end(), Index(0));
-    std::shuffle(row.begin(), row.end(), std::mt19937_64(seed));
+    const std::vector<Index> row = test::shuffled_order(a.rows, seed);
     CsrMatrix b;
     b.rows = b.cols = a.rows;
     b.offsets.push_back(0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rounded matrices against slow references in double: products against the explicitly scaled and rounded entries, row
-// sums that 16 bits keep, columns in 16 bits against those in 32 bit for bit, lost entries counted one by one; the
-// scales that bring a matrix into the range of a format; and rounded preconditioners against the ones in double that
-// they were made from, within bounds from the unit roundoff of their storage.
+// sums that 16 bits keep, columns in 16 bits against those in 32 bit for bit, lost entries counted one by one; and
+// rounded preconditioners against the ones in double that they were made from, within bounds from the unit roundoff of
+// their storage.
 #include "sparse/rounding.hpp"
 
 #include <fmt/format.h>
@@ -47,13 +47,6 @@ double rounded_slowly(double v) {
   return std::clamp(std::nearbyint(f / quantum) * quantum, -most, most);
 }
 
-std::vector<double> powers(std::size_t n, std::uint64_t seed, int most) {
-  std::mt19937_64 engine(seed);
-  std::vector<double> v(n);
-  for (double& p : v) p = std::ldexp(1.0, int(engine() % std::uint64_t(2 * most + 1)) - most);
-  return v;
-}
-
 /// The rounded matrix as the header promises it, in the caller's order, row by row.
 template <class S>
 RowMaps reference(const CsrView& a, const std::vector<double>& R, const std::vector<double>& C,
@@ -82,7 +75,7 @@ RowMaps reference(const CsrView& a, const std::vector<double>& R, const std::vec
 
 sparse::RowOrder natural(Index n) { return {natural_order(n), natural_order(n), {0, n}, {}, {}}; }
 
-sparse::RowOrder shuffled(Index n, std::uint64_t seed) {
+sparse::RowOrder shuffled_rows(Index n, std::uint64_t seed) {
   sparse::RowOrder order;
   order.rows = shuffled_order(n, seed);
   order.place = schedule::inverse(order.rows);
@@ -158,7 +151,7 @@ TYPED_TEST(RoundedMatrixTest, ProductsAreThoseOfTheRoundedEntries) {
   using S = typename TypeParam::S;
   for (const auto& [name, a] : rounding_matrices()) {
     const auto n = std::size_t(a.rows);
-    const std::vector<double> R = powers(n, 75, 4), C = powers(n, 76, 4);
+    const std::vector<double> R = random_powers(n, 4, 75), C = random_powers(n, 4, 76);
     std::vector<double> x = random_values(n, 77), b = random_values(n, 78);
     for (auto* v : {&x, &b})
       for (double& e : *v) e = double(float(e));
@@ -166,7 +159,7 @@ TYPED_TEST(RoundedMatrixTest, ProductsAreThoseOfTheRoundedEntries) {
     for (int height : {1, 4, 8})
       for (int threads : {1, 3}) {
         SCOPED_TRACE(fmt::format("{}, height {}, {} threads", name, height, threads));
-        const Scaled<Space> s(make_space<Space>(threads), a, shuffled(a.rows, 79), height, R, C);
+        const Scaled<Space> s(make_space<Space>(threads), a, shuffled_rows(a.rows, 79), height, R, C);
         const auto wide = s.template rounded<S>(false), narrow = s.template rounded<S>(true);
         ASSERT_TRUE(narrow.narrow);
         const sparse::SplitOperator<Space, float, S> A(s.split.space, wide), A_narrow(s.split.space, narrow);
@@ -207,8 +200,8 @@ TYPED_TEST(RoundedMatrixTest, RowSumsAreKeptToAFloat) {
   for (const auto& [name, a] : rounding_matrices()) {
     SCOPED_TRACE(name);
     const auto n = std::size_t(a.rows);
-    const std::vector<double> R = powers(n, 81, 3), C = powers(n, 82, 3);
-    const Scaled<Space> s(make_space<Space>(2), a, shuffled(a.rows, 83), 0, R, C);
+    const std::vector<double> R = random_powers(n, 3, 81), C = random_powers(n, 3, 82);
+    const Scaled<Space> s(make_space<Space>(2), a, shuffled_rows(a.rows, 83), 0, R, C);
     std::vector<bool> keeps_sum;
     reference<S>(a, R, C, &keeps_sum);
     EXPECT_GE(2 * std::count(keeps_sum.begin(), keeps_sum.end(), true), a.rows);
@@ -237,7 +230,7 @@ TYPED_TEST(RoundedMatrixTest, DiagonalsAreNotDrownedByColumnsOfAnotherScale) {
   using S = typename TypeParam::S;
   CsrMatrix a = grid(14, 15);
   for (std::size_t k = 0; k < a.values.size(); ++k) a.values[k] *= std::ldexp(1.0, int(a.columns[k] * 5 % 19) - 9);
-  const Scaled<Space> s(make_space<Space>(2), a, shuffled(210, 84), 8, ones(210), ones(210));
+  const Scaled<Space> s(make_space<Space>(2), a, shuffled_rows(210, 84), 8, ones(210), ones(210));
   const auto m = s.template rounded<S>(false);
   const auto got = to_host(s.split.space, m.diagonal);
   for (std::size_t place = 0; place < got.size(); ++place) {
@@ -253,7 +246,7 @@ TYPED_TEST(RoundedMatrixTest, WithoutScalesIsThatOfScalesOfOne) {
   using Space = typename TypeParam::Space;
   using S = typename TypeParam::S;
   const CsrMatrix a = grid(14, 15);
-  const Scaled<Space> s(make_space<Space>(2), a, shuffled(210, 84), 8, ones(210), ones(210));
+  const Scaled<Space> s(make_space<Space>(2), a, shuffled_rows(210, 84), 8, ones(210), ones(210));
   const auto with = s.template rounded<S>(false);
   const auto without =
       sparse::rounded_matrix<S>(s.split.space, s.split.pattern, s.split.matrix.view(), {format_of<S>}, nullptr);
@@ -295,13 +288,13 @@ TYPED_TEST(RoundedMatrixTest, CountsEntriesThatBecomeZeroOneByOne) {
           default: break;
         }
       }
-    const Scaled<Space> s(make_space<Space>(2), a, shuffled(a.rows, 86), height, ones(203), ones(203));
+    const Scaled<Space> s(make_space<Space>(2), a, shuffled_rows(a.rows, 86), height, ones(203), ones(203));
     const auto first = s.template rounded<S>(false);
     EXPECT_EQ(to_host(s.split.space, s.lost)[0], expected);
     const auto second = s.template rounded<S>(true);
     EXPECT_EQ(to_host(s.split.space, s.lost)[0], 2 * expected) << "the count is added to";
     // Scales that bring the least into range leave only zeros that are zeros.
-    const Scaled<Space> up(make_space<Space>(2), a, shuffled(a.rows, 86), height,
+    const Scaled<Space> up(make_space<Space>(2), a, shuffled_rows(a.rows, 86), height,
                            std::vector<double>(203, std::ldexp(1.0, 80)),
                            std::vector<double>(203, std::ldexp(1.0, 80)));
     const auto third = up.template rounded<S>(false);
@@ -314,7 +307,7 @@ TYPED_TEST(RoundedMatrixTest, WhatIsTooLargeBecomesTheLargestNumber) {
   using S = typename TypeParam::S;
   CsrMatrix a = grid(6, 5);
   for (double& v : a.values) v *= 1e200;
-  const Scaled<Space> s(make_space<Space>(1), a, shuffled(30, 87), 4, ones(30), ones(30));
+  const Scaled<Space> s(make_space<Space>(1), a, shuffled_rows(30, 87), 4, ones(30), ones(30));
   const auto m = s.template rounded<S>(false);
   for (const auto* part : {&m.lower, &m.upper})
     for (const S v : to_host(s.split.space, *part))
@@ -383,131 +376,6 @@ TYPED_TEST(NarrowTest, TakeTwoBytesAnEntryAndFourASlice) {
   }
 }
 
-// --- scales --------------------------------------------------------------------------------------------------------
-
-bool is_power_of_two(double v) {
-  int e = 0;
-  return std::isfinite(v) && v > 0 && std::frexp(v, &e) == 0.5;
-}
-
-/// D a E, D and E with magnitudes log-uniform over 10^-decades .. 10^decades.
-CsrMatrix spread(CsrMatrix a, double decades, bool symmetric, std::uint64_t seed) {
-  std::vector<double> d = random_values(std::size_t(a.rows), seed), e = random_values(std::size_t(a.rows), seed + 1);
-  for (auto* v : {&d, &e})
-    for (double& x : *v) x = std::pow(10.0, decades * x);
-  if (symmetric) e = d;
-  for (Index i = 0; i < a.rows; ++i)
-    for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k) {
-      const auto j = std::size_t(a.columns[std::size_t(k)]);
-      a.values[std::size_t(k)] *=
-          std::min(d[std::size_t(i)], d[j]) == d[std::size_t(i)] ? d[std::size_t(i)] * e[j] : e[j] * d[std::size_t(i)];
-    }
-  return a;
-}
-
-/// The largest scaled magnitude of each row, then of each column; 0 where there is none.
-std::pair<std::vector<double>, std::vector<double>> largest(const CsrView& a, const sparse::Scales& s) {
-  std::vector<double> row(std::size_t(a.rows), 0.0), column = row;
-  for (Index i = 0; i < a.rows; ++i)
-    for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
-      const auto j = std::size_t(a.columns[k]);
-      const auto v = double(std::abs(static_cast<long double>(s.row[std::size_t(i)]) * a.values[k] * s.column[j]));
-      row[std::size_t(i)] = std::max(row[std::size_t(i)], v);
-      column[j] = std::max(column[j], v);
-    }
-  return {row, column};
-}
-
-TEST(Scales, ArePowersOfTwoThatBringEveryRowAndColumnIntoRange) {
-  const exec::Host host(2);
-  for (const Format format : {Format::fp32, Format::fp16, Format::bf16})
-    for (const double decades : {0.0, 3.0, 30.0, 100.0})
-      for (const bool symmetric : {true, false})
-        for (const auto& [name, base] :
-             {std::pair{"grid", grid(20, 20, true)},
-              std::pair{"random", random_matrix({.rows = 400, .per_row = 5, .symmetric_values = true, .seed = 90})},
-              std::pair{"unsymmetric",
-                        random_matrix({.rows = 400, .per_row = 3, .symmetric_pattern = false, .seed = 91})}}) {
-          SCOPED_TRACE(fmt::format("{} in {}, {} decades, symmetric {}", name, to_string(format), decades, symmetric));
-          const CsrMatrix a = spread(base, decades, symmetric, 92);
-          const sparse::Scales s = sparse::scales_for(host, a, format);
-          if (s.row.empty()) {
-            EXPECT_TRUE(format != Format::fp16 && decades <= 3);
-            EXPECT_TRUE(s.column.empty());
-            EXPECT_EQ(s.typical_row, 1);
-            continue;
-          }
-          EXPECT_TRUE(format == Format::fp16 || decades > 3);
-          ASSERT_EQ(s.row.size(), 400u);
-          ASSERT_EQ(s.column.size(), 400u);
-          for (std::size_t i = 0; i < 400; ++i)
-            ASSERT_TRUE(is_power_of_two(s.row[i]) && is_power_of_two(s.column[i])) << "row " << i;
-          if (symmetric && std::string(name) != "unsymmetric") {
-            EXPECT_EQ(s.row, s.column);
-          }
-          const auto [rows, columns] = largest(a, s);
-          // Largest entries at the top of fp16; anywhere far from the ends of a float.
-          const double most = format == Format::fp16 ? 65504 : 0x1p40, least = format == Format::fp16 ? 0x1p4 : 0x1p-45;
-          for (std::size_t i = 0; i < 400; ++i) {
-            EXPECT_TRUE(rows[i] <= most && columns[i] <= most) << i << ": " << rows[i] << ", " << columns[i];
-            EXPECT_TRUE(rows[i] >= least && columns[i] >= least) << i << ": " << rows[i] << ", " << columns[i];
-          }
-        }
-}
-
-TEST(Scales, AreNoneForTameMatricesOfAFloatsRange) {
-  const exec::Host host(2);
-  for (CsrMatrix a : {grid(30, 30), random_matrix({.rows = 300, .per_row = 4, .seed = 93}), from_dense({{1e10}})})
-    for (const double factor : {1.0, -1e-8, 1e2}) {
-      for (double& v : a.values) v *= factor;
-      EXPECT_TRUE(sparse::scales_for(host, a, Format::fp32).row.empty());
-      EXPECT_TRUE(sparse::scales_for(host, a, Format::bf16).row.empty());
-      EXPECT_FALSE(sparse::scales_for(host, a, Format::fp16).row.empty());
-    }
-  // One row that is far is enough.
-  CsrMatrix a = grid(30, 30);
-  for (Offset k = a.offsets[77]; k < a.offsets[78]; ++k) a.values[std::size_t(k)] *= 1e-20;
-  EXPECT_FALSE(sparse::scales_for(host, a, Format::fp32).row.empty());
-}
-
-TEST(Scales, BearRowsAndColumnsOfZerosAndTheSmallestAndLargestNumbers) {
-  const exec::Host host(2);
-  const double least = std::numeric_limits<double>::denorm_min(), most = std::numeric_limits<double>::max();
-  for (const Dense& d : {Dense{{1e-300, 0, 0}, {0, 0, 0}, {0, 0, 1e300}}, Dense{{least, 0, 0}, {0, 1, 0}, {0, 0, most}},
-                         Dense{{1, least, 0}, {most, 1, 0}, {0, 0, 1}}}) {
-    CsrMatrix a = from_dense(d);
-    for (const Format format : {Format::fp32, Format::fp16}) {
-      const sparse::Scales s = sparse::scales_for(host, a, format);
-      ASSERT_EQ(s.row.size(), 3u);
-      for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(is_power_of_two(s.row[i]) && is_power_of_two(s.column[i]));
-      for (const double v : largest(a, s).first) EXPECT_LE(v, format == Format::fp16 ? 65504 : 0x1p40);
-    }
-  }
-  CsrMatrix zeros = grid(5, 5);
-  for (double& v : zeros.values) v = 0;
-  EXPECT_EQ(sparse::scales_for(host, zeros, Format::fp16).row, ones(25));
-}
-
-TEST(Scales, TheTypicalRowIsTheGeometricMeanToAPowerOfTwo) {
-  const CsrMatrix a = spread(grid(25, 25), 40, false, 94);
-  const sparse::Scales s = sparse::scales_for(exec::Host(1), a, Format::fp16);
-  double sum = 0;
-  for (const double r : s.row) sum += std::log2(r);
-  EXPECT_TRUE(is_power_of_two(s.typical_row));
-  EXPECT_NEAR(std::log2(s.typical_row), sum / 625, 1);
-}
-
-TEST(Scales, AreTheSameForAnyTeam) {
-  const CsrMatrix a =
-      spread(random_matrix({.rows = 6000, .per_row = 5, .symmetric_pattern = false, .seed = 95}), 60, false, 96);
-  const sparse::Scales one = sparse::scales_for(exec::Host(1), a, Format::fp16);
-  for (const int threads : {2, 3, 4}) {
-    const sparse::Scales s = sparse::scales_for(exec::Host(threads), a, Format::fp16);
-    EXPECT_EQ(s.row, one.row);
-    EXPECT_EQ(s.column, one.column);
-  }
-}
-
 // --- preconditioners -----------------------------------------------------------------------------------------------
 
 /// A factored preconditioner that can be given new values and taken away.
@@ -567,7 +435,8 @@ TYPED_TEST(RoundedPreconditionerTest, IsTheDoubleOneToTheFormatsRoundoff) {
     const auto n = std::size_t(a.rows);
     const std::vector<double> r = random_values(n, 102);
     for (const bool scaled : {false, true}) {
-      const std::vector<double> R = scaled ? powers(n, 103, 3) : ones(n), C = scaled ? powers(n, 104, 3) : ones(n);
+      const std::vector<double> R = scaled ? random_powers(n, 3, 103) : ones(n),
+                                C = scaled ? random_powers(n, 3, 104) : ones(n);
       for (const std::string precond : all_preconds) {
         SCOPED_TRACE(fmt::format("{} of {}, scaled {}", precond, name, scaled));
         if (precond == "none" && scaled) continue;  // stays I
@@ -593,7 +462,7 @@ TYPED_TEST(RoundedPreconditionerTest, LivesOnWhenTheOriginalFactorsAnewAndWhenIt
   const CsrMatrix a = random_matrix({.rows = 220, .per_row = 5, .seed = 105});
   CsrMatrix other = a;
   for (double& v : other.values) v *= -3;
-  const std::vector<double> r = random_values(220, 106), R = powers(220, 107, 2), C = powers(220, 108, 2);
+  const std::vector<double> r = random_values(220, 106), R = random_powers(220, 2, 107), C = random_powers(220, 2, 108);
   for (const std::string precond : all_preconds) {
     SCOPED_TRACE(precond);
     Made<Space> made(precond, a, R, C);

@@ -12,30 +12,12 @@ namespace {
 using exec::Cuda;
 using sparse::DeviceCsr;
 
-constexpr Rows layouts[] = {Rows::as_given, Rows::by_level, Rows::by_level_of_a_random_order, Rows::in_blocks};
-
-/// y_i = b_i - sum over j of a_ij x_j, or the sum itself without b, to the rounding of as many additions.
-void expect_product(const CsrMatrix& a, const std::vector<double>& x, const std::vector<double>* b,
-                    const std::vector<double>& got) {
-  ASSERT_EQ(got.size(), std::size_t(a.rows));
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    long double sum = 0, magnitude = b ? std::abs((*b)[i]) : 0.0;
-    for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
-      const long double term =
-          static_cast<long double>(a.values[std::size_t(k)]) * x[std::size_t(a.columns[std::size_t(k)])];
-      sum += term;
-      magnitude += std::abs(term);
-    }
-    const long double expected = b ? (*b)[i] - sum : sum;
-    const double allowed = std::numeric_limits<double>::epsilon() * (4 + a.offsets[i + 1] - a.offsets[i]);
-    ASSERT_LE(std::abs(double(got[i] - expected)), allowed * double(magnitude)) << "row " << i;
-  }
-}
+constexpr Rows sliced_layouts[] = {Rows::as_given, Rows::by_level, Rows::by_level_of_a_random_order, Rows::in_blocks};
 
 void expect_products(const Cuda& ex, const GpuCase& c, std::uint64_t seed) {
   const auto n = std::size_t(c.a.rows);
   const std::vector<double> x = random_values(n, seed), b = random_values(n, seed + 1);
-  for (Rows rows : layouts) {
+  for (Rows rows : sliced_layouts) {
     SCOPED_TRACE(c.name + ", rows " + to_string(rows) + ", seed " + std::to_string(seed));
     SlicedOn s(ex, c.a, rows, seed);
     const auto x_there = s.in(x), b_there = s.in(b), y = s.in(std::vector<double>(n, 1e300));
@@ -67,7 +49,7 @@ void expect_products(const Cuda& ex, const GpuCase& c, std::uint64_t seed) {
 
 /// Every nonzero has one place: below the diagonal, on it, or above.
 void expect_stored_once(const Cuda& ex, const GpuCase& c) {
-  for (Rows rows : layouts) {
+  for (Rows rows : sliced_layouts) {
     SCOPED_TRACE(c.name + ", rows " + to_string(rows));
     const SlicedOn s(ex, c.a, rows, 431);
     const sparse::SlicedPattern& p = *s.pattern;
@@ -105,7 +87,7 @@ TEST(SlicedSmall, EveryNonzeroIsStoredOnce) {
 TEST(SlicedSmall, NoRows) {
   KRILU_REQUIRE_GPU();
   const Cuda ex;
-  for (Rows rows : layouts) {
+  for (Rows rows : sliced_layouts) {
     const SlicedOn s(ex, from_rows({}), rows);
     EXPECT_EQ(s.pattern->rows(), 0);
     EXPECT_EQ(s.pattern->slices(), 0);

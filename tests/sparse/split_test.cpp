@@ -17,7 +17,7 @@ namespace krilu::test {
 namespace {
 
 /// Any permutation, cut into random groups; rank as the permutation has it, or empty.
-sparse::RowOrder random_order(Index n, std::uint64_t seed, bool ranked) {
+sparse::RowOrder random_row_order(Index n, std::uint64_t seed, bool ranked) {
   std::mt19937_64 engine(seed);
   sparse::RowOrder order;
   order.rows = shuffled_order(n, seed);
@@ -100,7 +100,7 @@ TEST(SplitPattern, HoldsEveryEntryOnceInSlicesWithinGroups) {
     for (int height : {1, 4, 8, 0})
       for (bool ranked : {false, true}) {
         SCOPED_TRACE(fmt::format("{}, height {}, ranked {}", c.name, height, ranked));
-        const SplitOn<exec::Host> s(exec::Host(2), c.a, random_order(c.a.rows, 41, ranked), height);
+        const SplitOn<exec::Host> s(exec::Host(2), c.a, random_row_order(c.a.rows, 41, ranked), height);
         EXPECT_EQ(read_back(s), to_dense(c.a));
         if (height > 0) {
           EXPECT_EQ(s.pattern->height(), height);
@@ -204,7 +204,7 @@ TEST(SplitPattern, EntriesStandInTheOrderOfElimination) {
   const CsrMatrix a = random_matrix({.rows = 90, .per_row = 9, .seed = 42});
   for (bool ranked : {false, true})
     for (int height : {1, 8}) {
-      const SplitOn<exec::Host> s(exec::Host(1), a, random_order(90, 43, ranked), height);
+      const SplitOn<exec::Host> s(exec::Host(1), a, random_row_order(90, 43, ranked), height);
       const auto p = s.pattern->view();
       const auto rank = [&](Index place) {
         const Index row = s.order.rows[std::size_t(place)];
@@ -339,7 +339,7 @@ TYPED_TEST(SplitTest, ProductsAreThoseOfCsr) {
       for (int threads : {1, 3}) {
         SCOPED_TRACE(fmt::format("{}, height {}, {} threads", c.name, height, threads));
         const auto space = make_space<TypeParam>(threads);
-        const SplitOn<TypeParam> s(space, c.a, random_order(c.a.rows, 53, height == 4), height);
+        const SplitOn<TypeParam> s(space, c.a, random_row_order(c.a.rows, 53, height == 4), height);
         const sparse::SplitOperator<TypeParam, double> A(space, s.matrix);
         EXPECT_EQ(A.rows(), c.a.rows);
         const auto xs = s.in(x), bs = s.in(b), ys = s.in(b), rs = s.in(x);
@@ -395,7 +395,7 @@ TYPED_TEST(SplitTest, ProductsAreTheSameBitsForAnyTeam) {
     std::vector<double> y1, r1;
     for (int threads : {1, 2, 3, 4}) {
       const auto space = make_space<TypeParam>(threads);
-      const SplitOn<TypeParam> s(space, a, random_order(6000, 57, false), height);
+      const SplitOn<TypeParam> s(space, a, random_row_order(6000, 57, false), height);
       const sparse::SplitOperator<TypeParam, double> A(space, s.matrix);
       const auto xs = s.in(x), bs = s.in(b), ys = s.in(b), rs = s.in(b);
       A.apply(xs.data(), ys.data());
@@ -431,7 +431,7 @@ TEST(FillValues, NamesTheCallersFirstRowThatHoldsNoNumber) {
                      -std::numeric_limits<double>::infinity()})
     for (int threads : {1, 3}) {
       CsrMatrix a = random_matrix({.rows = 5000, .per_row = 3, .seed = 58});
-      const auto order = random_order(5000, 59, true);
+      const auto order = random_row_order(5000, 59, true);
       a.values[std::size_t(a.offsets[4321])] = bad;
       a.values[std::size_t(a.offsets[1235]) - 1] = bad;  // the last entry of row 1234, 0-based
       try {

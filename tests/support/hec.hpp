@@ -1,33 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of HEC share, host's and GPU's: references in long double for products and triangular solves.
+// What the tests of HEC share, host's and GPU's: references in long double for triangular solves, and what they run on.
 #pragma once
 
-#include <cmath>
-#include <limits>
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "support/matrices.hpp"
 
 namespace krilu::test {
-
-/// y_i = b_i - sum over j of a_ij x_j, or the sum itself without b, to the rounding of as many additions.
-inline void expect_product(const CsrMatrix& a, const std::vector<double>& x, const std::vector<double>* b,
-                           const std::vector<double>& got) {
-  ASSERT_EQ(got.size(), std::size_t(a.rows));
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    long double sum = 0, magnitude = b ? std::abs((*b)[i]) : 0.0;
-    for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
-      const long double term =
-          static_cast<long double>(a.values[std::size_t(k)]) * x[std::size_t(a.columns[std::size_t(k)])];
-      sum += term;
-      magnitude += std::abs(term);
-    }
-    const long double expected = b ? (*b)[i] - sum : sum;
-    const double allowed = std::numeric_limits<double>::epsilon() * (4 + a.offsets[i + 1] - a.offsets[i]);
-    ASSERT_LE(std::abs(double(got[i] - expected)), allowed * double(magnitude)) << "row " << i;
-  }
-}
 
 /// Entries of the longest row.
 inline Index longest_row(const CsrView& a) {

@@ -4,6 +4,8 @@
 // each, or some thousand.
 #pragma once
 
+#include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -123,11 +125,10 @@ inline CsrMatrix triangle_of(const CsrMatrix& a, bool lower) {
 inline CsrMatrix diagonal(Index n) {
   CsrMatrix a;
   a.rows = a.cols = n;
-  a.offsets.resize(std::size_t(n) + 1);
-  a.columns.resize(std::size_t(n));
+  const std::vector<Index> count = natural_order(n + 1);
+  a.offsets.assign(count.begin(), count.end());
+  a.columns.assign(count.begin(), count.end() - 1);
   a.values.assign(std::size_t(n), 1.0);
-  std::iota(a.offsets.begin(), a.offsets.end(), 0);
-  std::iota(a.columns.begin(), a.columns.end(), 0);
   return a;
 }
 
@@ -192,6 +193,24 @@ inline const std::vector<GpuCase>& large_cases() {
     return c;
   }();
   return all;
+}
+
+/// y_i = b_i - sum over j of a_ij x_j, or the sum itself without b, to the rounding of as many additions.
+inline void expect_product(const CsrMatrix& a, const std::vector<double>& x, const std::vector<double>* b,
+                           const std::vector<double>& got) {
+  ASSERT_EQ(got.size(), std::size_t(a.rows));
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    long double sum = 0, magnitude = b ? std::abs((*b)[i]) : 0.0;
+    for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
+      const long double term =
+          static_cast<long double>(a.values[std::size_t(k)]) * x[std::size_t(a.columns[std::size_t(k)])];
+      sum += term;
+      magnitude += std::abs(term);
+    }
+    const long double expected = b ? (*b)[i] - sum : sum;
+    const double allowed = std::numeric_limits<double>::epsilon() * (4 + a.offsets[i + 1] - a.offsets[i]);
+    ASSERT_LE(std::abs(double(got[i] - expected)), allowed * double(magnitude)) << "row " << i;
+  }
 }
 
 }  // namespace krilu::test

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -13,19 +14,26 @@
 
 namespace krilu::test {
 
-/// The sentence of the krilu::Error that f throws; a failure where it throws none.
-inline std::string refusal(const std::function<void()>& f) {
+/// The sentence of the krilu::Error that f throws; nothing where it throws none.
+inline std::string complaint(const std::function<void()>& f) {
   try {
     f();
   } catch (const Error& e) {
     return e.what();
   }
-  ADD_FAILURE() << "nothing was refused";
   return "";
 }
-inline void expect_words(const std::string& sentence, const std::vector<std::string>& words) {
+/// The same, and a failure where it throws none.
+inline std::string refusal(const std::function<void()>& f) {
+  std::string sentence = complaint(f);
+  if (sentence.empty()) ADD_FAILURE() << "nothing was refused";
+  return sentence;
+}
+inline void expect_words(const std::string& sentence, const std::vector<std::string>& words,
+                         const std::source_location& asked = std::source_location::current()) {
   for (const std::string& word : words)
-    EXPECT_NE(sentence.find(word), std::string::npos) << "'" << word << "' is not in: " << sentence;
+    if (sentence.find(word) == std::string::npos)
+      ADD_FAILURE_AT(asked.file_name(), int(asked.line())) << "'" << word << "' is not in: " << sentence;
 }
 
 inline bool any_has(const std::vector<std::string>& lines, const std::string& part) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -23,12 +22,7 @@ struct Scaling {
 };
 /// Powers of two from 2^-most to 2^most.
 inline Scaling powers_of_two(Index n, int most, std::uint64_t seed) {
-  std::mt19937_64 engine(seed);
-  std::uniform_int_distribution<int> power(-most, most);
-  Scaling s;
-  for (auto* v : {&s.row, &s.column})
-    for (Index i = 0; i < n; ++i) v->push_back(std::ldexp(1.0, power(engine)));
-  return s;
+  return {random_powers(std::size_t(n), most, seed), random_powers(std::size_t(n), most, seed + 1)};
 }
 
 /// S: storage of values.

@@ -9,6 +9,9 @@
 
 namespace krilu::test {
 
+/// A right-hand side of ones.
+inline std::vector<double> ones(const CsrView& a) { return std::vector<double>(std::size_t(a.rows), 1.0); }
+
 struct Solved {
   Result r;
   std::vector<double> x;

@@ -4,12 +4,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <memory>
-#include <numeric>
 #include <random>
 #include <string>
 #include <utility>
@@ -27,18 +24,6 @@ inline std::vector<std::uint64_t> bits(const std::vector<double>& v) {
   std::vector<std::uint64_t> b(v.size());
   if (!v.empty()) std::memcpy(b.data(), v.data(), v.size() * sizeof(double));
   return b;
-}
-
-inline std::vector<Index> natural_order(Index n) {
-  std::vector<Index> order(static_cast<std::size_t>(n));
-  std::iota(order.begin(), order.end(), 0);
-  return order;
-}
-inline std::vector<Index> shuffled_order(Index n, std::uint64_t seed) {
-  std::vector<Index> order = natural_order(n);
-  std::mt19937_64 engine(seed);
-  std::shuffle(order.begin(), order.end(), engine);
-  return order;
 }
 
 /// The group of rows that a place belongs to.
@@ -162,17 +147,5 @@ struct SplitOn {
   std::shared_ptr<const sparse::SplitPattern> pattern;
   sparse::SplitMatrix<double> matrix;
 };
-
-/// max |a_i - b_i| over max |b_i|.
-inline double difference(const std::vector<double>& a, const std::vector<double>& b) {
-  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
-  double most = 0, largest = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (!std::isfinite(a[i])) return std::numeric_limits<double>::infinity();
-    most = std::max(most, std::abs(a[i] - b[i]));
-    largest = std::max(largest, std::abs(b[i]));
-  }
-  return largest > 0 ? most / largest : most;
-}
 
 }  // namespace krilu::test

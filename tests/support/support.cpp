@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <stdexcept>
@@ -98,12 +99,34 @@ CsrMatrix random_matrix(const RandomPattern& p) {
 
 std::vector<double> random_values(std::size_t n, std::uint64_t seed) { return random_vector(n, seed, -1, 1); }
 
-std::vector<Index> random_names(Index n, std::uint64_t seed) {
-  std::vector<Index> name(static_cast<std::size_t>(n));
-  std::iota(name.begin(), name.end(), 0);
+std::vector<Index> natural_order(Index n) {
+  std::vector<Index> order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+std::vector<Index> shuffled_order(Index n, std::uint64_t seed) {
+  std::vector<Index> order = natural_order(n);
   std::mt19937_64 random(seed);
-  for (std::size_t i = name.size(); i > 1; --i) std::swap(name[i - 1], name[random() % i]);
-  return name;
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+  return order;
+}
+
+std::vector<double> random_powers(std::size_t n, int most, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<double> v(n);
+  for (double& p : v) p = std::ldexp(1.0, int(random() % std::uint64_t(2 * most + 1)) - most);
+  return v;
+}
+
+double difference(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
+  double most = 0, largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!std::isfinite(a[i])) return std::numeric_limits<double>::infinity();
+    most = std::max(most, std::abs(a[i] - b[i]));
+    largest = std::max(largest, std::abs(b[i]));
+  }
+  return largest > 0 ? most / largest : most;
 }
 
 double true_residual(const CsrView& a, const std::vector<double>& x, const std::vector<double>& b) {

@@ -67,8 +67,15 @@ struct RandomPattern {
 CsrMatrix random_matrix(const RandomPattern& p);
 std::vector<double> random_values(std::size_t n, std::uint64_t seed);
 
-/// The numbers 0 to n - 1 in random sequence, the same with every standard library.
-std::vector<Index> random_names(Index n, std::uint64_t seed);
+/// 2^e, e uniform in -most .. most.
+std::vector<double> random_powers(std::size_t n, int most, std::uint64_t seed);
+
+/// The numbers 0 to n - 1, and the same in random sequence, which is one with every standard library.
+std::vector<Index> natural_order(Index n);
+std::vector<Index> shuffled_order(Index n, std::uint64_t seed);
+
+/// max |a_i - b_i| over max |b_i|; infinity where lengths differ or a is not finite.
+double difference(const std::vector<double>& a, const std::vector<double>& b);
 
 /// ||b - A x||_2 / ||b||_2 in long double.
 double true_residual(const CsrView& a, const std::vector<double>& x, const std::vector<double>& b);

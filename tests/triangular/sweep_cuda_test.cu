@@ -19,7 +19,7 @@ using triangular::Strategy;
 using triangular::WarpRunner;
 using triangular::WarpTuning;
 
-constexpr Strategy strategies[] = {Strategy::level_set, Strategy::sync_free, Strategy::tiled};
+constexpr Strategy sweep_strategies[] = {Strategy::level_set, Strategy::sync_free, Strategy::tiled};
 
 struct Vectors {
   std::vector<double> d, b;
@@ -146,7 +146,7 @@ void expect_sweeps(const Cuda& ex, const std::string& name, const CsrMatrix& mat
       const Results expected = reference(a, s, v), first = Sweeper(s, Strategy::level_set, v).all();
       for (std::size_t f = 0; f < first.size(); ++f) EXPECT_LT(difference(first[f], expected[f]), 1e-13) << forms[f];
       for (const WarpTuning& tuning : tunings())
-        for (Strategy strategy : strategies) {
+        for (Strategy strategy : sweep_strategies) {
           SCOPED_TRACE(to_string(strategy));
           Sweeper w(s, strategy, v, tuning);
           EXPECT_TRUE(w.runner.settled());
@@ -187,7 +187,7 @@ TEST(Sweeps, FiveMillionIndependentRows) {
   const Vectors v(n, 614);
   std::vector<double> expected(static_cast<std::size_t>(n));
   for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = v.b[i] * v.d[i];
-  for (Strategy strategy : strategies) {
+  for (Strategy strategy : sweep_strategies) {
     Sweeper w(s, strategy, v);
     EXPECT_TRUE(w.both() == expected) << to_string(strategy);
     EXPECT_TRUE((w.sweep<Diagonal::unit, false>() == v.b)) << to_string(strategy);
@@ -204,7 +204,7 @@ TEST(Sweeps, TwoHundredRepetitionsGiveTheSameBits) {
     for (Index tile_rows : {0, 64}) {
       const SlicedOn s(ex, a, Rows::by_level, 1, tile_rows);
       const auto expected = bits(Sweeper(s, Strategy::level_set, v).both());
-      for (Strategy strategy : strategies) {
+      for (Strategy strategy : sweep_strategies) {
         Sweeper w(s, strategy, v);
         for (int k = 0; k < 200; ++k) ASSERT_EQ(bits(w.both()), expected) << to_string(strategy) << ", pair " << k;
       }
@@ -277,7 +277,7 @@ void expect_not_a_number_passes(const Cuda& ex, const GpuCase& c) {
         v.b[n / 3] = v.b[n - 1] = bad;
         if (everywhere) v.b.assign(n, bad);
         const Results expected = reference(a, s, v);
-        for (Strategy strategy : strategies) {
+        for (Strategy strategy : sweep_strategies) {
           if (rows == Rows::in_blocks && strategy != Strategy::level_set) continue;
           SCOPED_TRACE(c.name + ", rows " + to_string(rows) + ", " + to_string(strategy) +
                        (everywhere ? ", NaN everywhere" : ", NaN in two rows"));
@@ -308,7 +308,7 @@ TEST(NotANumber, LeavesTheNextSolveAlone) {
   const auto d = s.in(v.d), b = s.in(v.b), work = s.in(v.b), x = s.in(v.b);
   const auto p = s.pattern->view();
   const auto expected = bits(Sweeper(s, Strategy::level_set, v).both());
-  for (Strategy strategy : strategies) {
+  for (Strategy strategy : sweep_strategies) {
     const WarpRunner runner(ex, s.plan, *s.pattern, strategy);
     const auto both = [&](const std::vector<double>& right) {
       const auto r = s.in(right);
@@ -361,7 +361,7 @@ TEST(GpuChooserSmall, IsRightWhileItTriesThenSettlesAndSaysWhatItSaw) {
     const triangular::Report report = w.runner.report();
     EXPECT_TRUE(report.settled);
     EXPECT_EQ(report.used, w.runner.current());
-    for (Strategy strategy : strategies) {
+    for (Strategy strategy : sweep_strategies) {
       ASSERT_GE(milliseconds(report.seen, strategy), 0) << report.seen;
       EXPECT_LE(milliseconds(report.seen, report.used), milliseconds(report.seen, strategy)) << report.seen;
     }
