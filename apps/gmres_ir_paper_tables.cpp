@@ -77,8 +77,8 @@ std::string table_2(const std::vector<Row>& rows) {
       table.add({"the paper's", "1,080", "14,133", "8.85e+02", "0.004111", "1.74e-10"});
   }
   return fmt::format(
-      "\n## Table 2: the matrices\n\nCondition numbers are estimates of ||A|| ||A^-1|| in the infinity norm, those of "
-      "singular matrices left out. Entries are by magnitude, zeros left out.\n\n{}",
+      "\n## Table 2: the matrices\n\nCondition numbers are estimates of ||A|| ||A^-1|| in the infinity norm, left out "
+      "where nothing here solves with the matrix. Entries are by magnitude, zeros left out.\n\n{}",
       table.text());
 }
 

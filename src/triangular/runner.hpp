@@ -68,9 +68,7 @@ class SliceRunner {
   std::size_t bytes() const;
 
  private:
-  struct Nothing {
-    void operator()(Index) const {}
-  };
+  struct Nothing {};
   struct Step {  // of the level-set strategy: slices begin .. end-1, shared by the team or left to one thread
     Index begin, end;
     bool shared;

@@ -3,10 +3,8 @@
 // and, for a coupling that shows no plan, through the host; whatever the way answers are those of one GPU, all ranks
 // tell the same, and the host is not asked in between where it need not be.
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "gpu_ranks.cuh"

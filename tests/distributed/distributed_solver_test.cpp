@@ -3,8 +3,6 @@
 // neighbours, and sizes that no 32-bit number counts.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "base/random.hpp"
 #include "distributed/rows.hpp"
 #include "krilu/distributed.hpp"

@@ -3,7 +3,6 @@
 // share it; the ways in which they meet, and solves by them.
 #pragma once
 
-#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <span>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks with a GPU each whose work ends early, or that meet anew: an interrupt of one stops all, a rank that gave up is
 // missed in a sentence and nobody waits for it, teams share a communicator, ranks that share a GPU meet without NCCL.
+#include <algorithm>
 #include <chrono>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>

@@ -13,7 +13,6 @@
 namespace {
 
 using namespace krilu::test;
-using krilu::Index;
 using krilu::Vector3;
 using krilu::mesh::Polyhedra;
 

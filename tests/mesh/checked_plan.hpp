@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan of face loops, checked array by array as mesh/face_plan.hpp says what they mean.
+// A plan of face loops, checked array by array as krilu/face_plan.hpp says what they mean.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -5,11 +5,6 @@
 // elsewhere.
 #include "mesh/face_plan.hpp"
 
-#include <functional>
-#include <set>
-#include <stdexcept>
-#include <tuple>
-
 #include "checked_plan.hpp"
 #include "face_meshes.hpp"
 #include "mesh/cell_blocks.hpp"

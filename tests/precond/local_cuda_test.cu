@@ -2,11 +2,9 @@
 // ILU(k), ILUT, block ILU and RAS on a GPU against the host's, which have dense references: packed sweeps and those of
 // any triangle, whatever layout the solver keeps its rows in; the same bits again; new values, shifts, and what they
 // refuse, by the caller's row. Suite LocalSmall is what compute-sanitizer gets through.
-#include <limits>
 
 #include "krilu/solver.hpp"
 #include "precond/factored.hpp"
-#include "precond/fill.hpp"
 #include "precond/local.cuh"
 #include "precond/tiny_cases.hpp"
 #include "support/sliced_matrix.cuh"

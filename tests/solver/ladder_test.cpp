@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -33,7 +32,6 @@ using test::moved;
 using test::natural_order;
 using test::ones;
 using test::random_powers;
-using test::refusal;
 using test::shuffled_order;
 using test::solved;
 using test::Solved;

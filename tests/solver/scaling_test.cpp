@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options that the ladder is made of, by their names: systems that are scaled and whose rows are paired with
-// columns
-// (--scaling), and a sparse LU (--precond lu); held against the true residual and against one another.
+// columns (--scaling), and a sparse LU (--precond lu); held against the true residual and against one another.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -4,8 +4,6 @@
 // the same bits over a thousand solves, and an interrupt from another thread.
 #include <atomic>
 #include <chrono>
-#include <functional>
-#include <limits>
 #include <thread>
 
 #include "krilu/solver.hpp"

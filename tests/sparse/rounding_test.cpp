@@ -8,8 +8,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
-#include <map>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -18,7 +16,6 @@
 
 #include "precond/registry.hpp"
 #include "sparse/operator.hpp"
-#include "sparse/scaling.hpp"
 #include "support/matrices.hpp"
 
 namespace krilu::test {
