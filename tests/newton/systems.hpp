@@ -7,9 +7,7 @@
 
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -186,17 +184,5 @@ struct NewtonSolved {
   NewtonResult r;
   std::vector<double> x;
 };
-
-/// max |a_i - b_i| over max |b_i|.
-inline double apart(const std::vector<double>& a, const std::vector<double>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  double most = 0, largest = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (!std::isfinite(a[i])) return std::numeric_limits<double>::infinity();
-    most = std::max(most, std::abs(a[i] - b[i]));
-    largest = std::max(largest, std::abs(b[i]));
-  }
-  return largest > 0 ? most / largest : most;
-}
 
 }  // namespace krilu::test

@@ -7,8 +7,8 @@
 #include "precond/factored.hpp"
 #include "precond/local.cuh"
 #include "precond/tiny_cases.hpp"
+#include "solver/solved_on.hpp"
 #include "support/sliced_matrix.cuh"
-#include "support/solved.hpp"
 
 namespace krilu::test {
 namespace {
@@ -286,13 +286,8 @@ Solved solved_by(const CsrMatrix& a, const std::vector<double>& b, const std::st
   Options o;
   o.solver = method;
   o.precond = precond;
-  o.device = device;
   o.threads = team;
-  Solver solver(o);
-  solver.setup(a);
-  const Solved out = solved(solver, b);
-  EXPECT_EQ(out.r.bytes, solver.bytes());
-  return out;
+  return solved_on(device, a, b, o);
 }
 
 void expect_host_answer(const CsrMatrix& a, const std::string& method, const std::string& precond) {
