@@ -37,14 +37,20 @@ CsrMatrix lattice(Index nx, Index ny, Index nz) {
 }
 
 /// All rows within `steps` couplings of the given ones, by looking at every row of the matrix in every step.
-std::set<Index> within(const CsrView& g, std::set<Index> rows, int steps) {
+std::set<Index> within(const CsrView& g, const std::set<Index>& rows, int steps) {
+  std::vector<char> reached(std::size_t(g.rows), 0);
+  for (Index i : rows) reached[std::size_t(i)] = 1;
   for (int step = 0; step < steps; ++step) {
-    const std::set<Index> before = rows;
+    const std::vector<char> before = reached;
+    const char* is_before = before.data();
     for (Index i = 0; i < g.rows; ++i)
       for (Offset k = g.offsets[i]; k < g.offsets[i + 1]; ++k)
-        if (before.count(g.columns[k])) rows.insert(i);
+        if (is_before[g.columns[k]]) reached[std::size_t(i)] = 1;
   }
-  return rows;
+  std::set<Index> all;
+  for (Index i = 0; i < g.rows; ++i)
+    if (reached[std::size_t(i)]) all.insert(all.end(), i);
+  return all;
 }
 
 /// The rows of each part that it owns, or all of them.

@@ -151,9 +151,7 @@ TEST(GpuSolver, AutoKnowsWhereSweepsCannotPay) {
     on_gpu.device = "cuda";
     Solver solver(on_gpu);
     solver.setup(numbered_anyhow);
-    return std::ranges::any_of(solver.explanation(), [](const std::string& line) {
-      return line.find("in so small a system, which is no lattice") != std::string::npos;
-    });
+    return any_has(solver.explanation(), "in so small a system, which is no lattice");
   };
   EXPECT_TRUE(explained(o));
   // What is named is taken, and an ordering is a wish for sweeps.
@@ -178,8 +176,7 @@ TEST(GpuSolver, AutoTakesJacobiWhereDiagonalsOutweighTheirRows) {
     on_gpu.device = "cuda";
     Solver solver(on_gpu);
     solver.setup(a);
-    return std::ranges::any_of(solver.explanation(),
-                               [](const std::string& line) { return line.find("times the rest of it") != line.npos; });
+    return any_has(solver.explanation(), "times the rest of it");
   };
   EXPECT_FALSE(explained());
   for (Index i = 0; i < a.rows; ++i)

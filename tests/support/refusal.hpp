@@ -24,9 +24,10 @@ inline std::string complaint(const std::function<void()>& f) {
   return "";
 }
 /// The same, and a failure where it throws none.
-inline std::string refusal(const std::function<void()>& f) {
+inline std::string refusal(const std::function<void()>& f,
+                           const std::source_location& asked = std::source_location::current()) {
   std::string sentence = complaint(f);
-  if (sentence.empty()) ADD_FAILURE() << "nothing was refused";
+  if (sentence.empty()) ADD_FAILURE_AT(asked.file_name(), int(asked.line())) << "nothing was refused";
   return sentence;
 }
 inline void expect_words(const std::string& sentence, const std::vector<std::string>& words,
