@@ -35,7 +35,7 @@ double roundings(const exec::Host& host, const CsrView& a, std::span<const doubl
   return size > 0 ? std::sqrt(residual / size) / std::numeric_limits<double>::epsilon() : 0;
 }
 
-/// Whether A times a vector of ones is nothing but rounding.
+/// Whether the sums over A's rows are nothing but rounding: A times a vector of ones is nothing.
 bool rows_sum_to_zero(const CsrView& a) {
   for (Index i = 0; i < a.rows; ++i) {
     double sum = 0, size = 0;
@@ -47,6 +47,24 @@ bool rows_sum_to_zero(const CsrView& a) {
     if (!(std::abs(sum) <= rounding * size)) return false;
   }
   return true;
+}
+
+/// The same of its columns: what A gives has no mean.
+bool columns_sum_to_zero(const CsrView& a) {
+  struct Column {
+    double sum = 0, size = 0;
+    Offset entries = 0;
+  };
+  std::vector<Column> columns(std::size_t(a.cols));
+  for (Offset k = 0; k < a.nnz(); ++k) {
+    Column& c = columns[std::size_t(a.columns[k])];
+    c.sum += a.values[k];
+    c.size += std::abs(a.values[k]);
+    ++c.entries;
+  }
+  return std::all_of(columns.begin(), columns.end(), [](const Column& c) {
+    return std::abs(c.sum) <= std::numeric_limits<double>::epsilon() * double(c.entries) * c.size;
+  });
 }
 
 /// Whether ILU(1) has work and fill in proportion: each entry below the diagonal brings in its column's row above.
@@ -277,10 +295,11 @@ class Ladder::Climb {
     return true;
   }
 
-  /// A pressure that is fixed nowhere: constants solve A x = 0, and where A is symmetric what it gives has no mean.
-  /// b without its mean is solved then, by the first choice, and what is left is the least that any x leaves.
+  /// Where columns sum to zero, as those of conservation in a closed box do (a pressure that is fixed nowhere), what A
+  /// gives has no mean. b without its mean is solved then, by a ladder of its own, and what is left is the least that
+  /// any x leaves.
   void without_mean(const Options& first) {
-    if (!l_.symmetric_ || !rows_sum_to_zero(matrix())) return;
+    if (!columns_sum_to_zero(matrix())) return;
     const auto [b, x] = sides();
     const double n = double(b.size()), mean = std::accumulate(b.begin(), b.end(), 0.0) / n;
     std::vector<double> rest(b.begin(), b.end()), fresh(x.size(), 0.0);
@@ -289,26 +308,39 @@ class Ladder::Climb {
       return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
     };
     const double whole = norm(b), of_mean = std::abs(mean) * std::sqrt(n), of_rest = norm(rest);
-    if (of_mean <= std::max(l_.asked_.rtol * whole, l_.asked_.atol)) return;  // another x meets the tolerance
+    // Another x meets the tolerance; or there is no mean but what rounding left of one.
+    if (of_mean <= std::max(std::max(l_.asked_.rtol, 1e-15) * whole, l_.asked_.atol)) return;
     const Timer timer;
-    Solver solver(first);
-    ++l_.analyses_;
+    Options o = l_.asked_;
+    o.max_iterations = iterations_left();
+    Solver solver(o);
     solver.setup(matrix());
-    Inside::engine(solver).set_max_iterations(iterations_left());
     Result r = solver.solve(rest, fresh, &monitor_);
+    l_.analyses_ += solver.counts().analyses;
     const auto with_mean = [&](double relative) { return std::hypot(relative * of_rest, of_mean) / whole; };
     r.relative_residual = with_mean(r.relative_residual);
     for (double& h : r.history) h = with_mean(h);
     r.rmse = r.relative_residual * whole / std::sqrt(n);
-    if (r.status == Status::converged) r.status = Status::stagnated;
+    const bool solved = r.status == Status::converged;
+    if (solved) r.status = Status::stagnated;
     if (r.relative_residual < best_.relative_residual) std::copy(fresh.begin(), fresh.end(), x.begin());
+    std::vector<Rung> rungs = std::move(r.rungs);
     take(std::move(r), first, timer.seconds());
-    rungs_.back().why_left = "of b without its mean: no x leaves less of the whole";
+    if (!rungs.empty()) {
+      rungs_.pop_back();
+      for (Rung& rung : rungs) {
+        rung.relative_residual = with_mean(rung.relative_residual);
+        rungs_.push_back(std::move(rung));
+      }
+    }
+    rungs_.back().why_left = std::string("of b without its mean: ") +
+                             (solved ? "no x leaves less of the whole" : "that was not solved either");
     done_ = true;
     reason_ = fmt::format(
-        "the matrix is singular, since its rows sum to zero (a pressure that is fixed nowhere), and no x solves it for "
-        "a b whose mean is {:.3g}: this x is that of b without its mean; subtract that, or fix x in one row",
-        mean);
+        "the matrix is singular, since its columns sum to zero (a pressure that is fixed nowhere, say), and no x "
+        "solves "
+        "it for a b whose mean is {:.3g}: this x is that of b without its mean{}; subtract that, or fix x in one row",
+        mean, solved ? "" : ", as far as it went");
   }
 
   /// The last that can be done for a singular system: no pivot is asked for, and what is solvable of it is solved.
@@ -395,6 +427,10 @@ class Ladder::Climb {
       r.status = *ended_;
     else if (lost)
       r.status = Status::stagnated;
+    if (lost && reason_.empty() && rows_sum_to_zero(matrix()) && !columns_sum_to_zero(matrix()))
+      reason_ =
+          "the matrix is singular, since its rows sum to zero, and there is an x only for a b that has no part in the "
+          "null space of its transpose: fix x in one row";
     if (lost && r.status != Status::converged && r.status != Status::interrupted)
       notes_.push_back("not solved: " + (reason_.empty() ? "no rung of the ladder arrived" : reason_));
     r.iterations = iterations_;

@@ -6,7 +6,7 @@
 //
 //   1  what auto chose: CG with DIC, or BiCGStab with DILU; left out where diagonals are zero
 //      and nothing shifts them, but for systems of so few rows that GMRES ends within one cycle
-//      The same for b without its mean, where A is symmetric and its rows sum to zero: the last rung then
+//      Where A's columns sum to zero and b has a mean, all of this for b without it: the last rungs then
 //   2  GMRES(50) with ILUT(20, 0.003) in a better form: rows and columns scaled, in RCM order. Where diagonals are zero
 //      or next to it, or a pivot was, scaled and permuted for the maximum product on the diagonal; where a pivot is
 //      zero even so, rungs above take natural order

@@ -378,11 +378,63 @@ TEST(Ladder, ASingularMatrixOfFullPatternEndsWithItsBestIterate) {
     const double least = std::abs(more) * std::sqrt(n / std::inner_product(b.begin(), b.end(), b.begin(), 0.0));
     EXPECT_NEAR(s.r.relative_residual, least, 1e-7 * least + 1e-8);
     for (double v : s.x) ASSERT_LE(std::abs(v), 1e3) << "a constant beyond use";
-    EXPECT_TRUE(any_has(s.r.notes, "not solved: the matrix is singular, since its rows sum to zero"));
+    EXPECT_TRUE(any_has(s.r.notes, "not solved: the matrix is singular, since its columns sum to zero"));
   }
   // One without is solved at the first rung.
   EXPECT_EQ(solved(a, solvable).r.rungs.size(), 1u);
   EXPECT_EQ(solved(a, solvable).r.status, Status::converged);
+}
+
+/// What is carried through a closed box, upwind: what one cell gives its neighbour has. The flow has sources and sinks,
+/// so that a constant is no solution.
+CsrMatrix closed_box(double speed) {
+  test::Dense d = test::to_dense(neumann(0));
+  const std::vector<double> flow = test::random_values(d.size() * d.size(), 31);
+  for (std::size_t i = 0; i < d.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      if (d[i][j] == 0) continue;
+      const double out = std::max(speed * flow[i * d.size() + j], 0.0),
+                   in = std::max(-speed * flow[i * d.size() + j], 0.0);
+      d[i][i] += out;
+      d[j][i] -= out;
+      d[j][j] += in;
+      d[i][j] -= in;
+    }
+  return from_dense(d);
+}
+
+TEST(Ladder, WhatIsConservedInAClosedBoxHasNoMean) {
+  const CsrMatrix a = closed_box(3);
+  const std::vector<double> b = test::random_values(std::size_t(a.rows), 5);
+  const double n = double(a.rows), mean = std::accumulate(b.begin(), b.end(), 0.0) / n;
+  const Solved s = solved(a, b);
+  expect_honest(a, b, s);
+  EXPECT_EQ(s.r.status, Status::stagnated);
+  const double least = std::abs(mean) * std::sqrt(n / std::inner_product(b.begin(), b.end(), b.begin(), 0.0));
+  EXPECT_NEAR(s.r.relative_residual, least, 1e-7 * least);
+  for (double v : s.x) ASSERT_LE(std::abs(v), 1e3);
+  EXPECT_TRUE(any_has(s.r.notes, "not solved: the matrix is singular, since its columns sum to zero"));
+  EXPECT_EQ(s.r.rungs.back().why_left, "of b without its mean: no x leaves less of the whole");
+}
+
+// Its transpose: a constant is a solution of A x = 0, and what A gives is nothing that a look at A tells.
+TEST(Ladder, RowsThatSumToZeroAreSaidToBeSingularWhereNothingArrived) {
+  const test::Dense box = test::to_dense(closed_box(3));
+  test::Dense d = box;
+  for (std::size_t i = 0; i < d.size(); ++i)
+    for (std::size_t j = 0; j < d.size(); ++j) d[i][j] = box[j][i];
+  const CsrMatrix a = from_dense(d);
+  const std::vector<double> b = test::random_values(std::size_t(a.rows), 5);
+  const Solved s = solved(a, b);
+  expect_honest(a, b, s);
+  EXPECT_EQ(s.r.status, Status::stagnated);
+  EXPECT_LT(s.r.relative_residual, 1);
+  EXPECT_TRUE(any_has(s.r.notes, "not solved: the matrix is singular, since its rows sum to zero"));
+  // What it gives is solved.
+  std::vector<double> given(d.size(), 0.0);
+  const std::vector<double> x = test::random_values(d.size(), 6);
+  for (std::size_t i = 0; i < d.size(); ++i) given[i] = std::inner_product(d[i].begin(), d[i].end(), x.begin(), 0.0);
+  EXPECT_EQ(solved(a, given).r.status, Status::converged);
 }
 
 TEST(Ladder, KeepsToTheLimitOfIterationsOverAllRungs) {
