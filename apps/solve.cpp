@@ -15,6 +15,7 @@
 #include "io/report.hpp"
 #include "krilu/version.hpp"
 #include "solver/ladder.hpp"
+#include "solver/unseen_rows.hpp"
 #include "terminal.hpp"
 
 namespace krilu::app {
@@ -199,6 +200,9 @@ int run(const SolveOptions& o) {
     const ProgressLine progress(monitor, "solving", !o.quiet);
     r = solver.solve(s.b, s.x, &monitor);
   }
+  if (r.status == Status::converged)
+    if (std::string unseen = solver::unseen_rows(s.a, s.b, s.x, o.solver.rtol); !unseen.empty())
+      r.notes.push_back(std::move(unseen));
   return report(o, {std::move(s.facts), std::move(s.x), std::move(r), {}});
 }
 

@@ -153,6 +153,15 @@ class Solve(Case):
         out = self.good("solve", skew, "--rhs", b, "--solver", "bicgstab", "--precond", "none", status=3)
         self.assertIn("broke down after 0 iterations", out)
 
+    def test_rows_that_are_the_norm_of_b(self):
+        entries = {(i, j): 2.0 if i == j else -1.0 for i in range(30) for j in range(30) if abs(i - j) < 2}
+        entries[0, 0] = 1e20
+        matrix, rhs = self.write("p.mtx", matrix_text(30, entries)), self.write("b.mtx", vector_text([2e20] + 29 * [1.0]))
+        self.good("solve", matrix, "--rhs", rhs, "--precond", "jacobi", "--json", "r.json")
+        self.assertIn("1 row (row 1) holds entries 5e+19 times", self.json_of(self.path("r.json"))["notes"][-1])
+        self.good("solve", matrix, "--rhs", "ones", "--json", "r.json")
+        self.assertEqual([n for n in self.json_of(self.path("r.json"))["notes"] if "times" in n], [])
+
     def test_a_zero_diagonal(self):
         entries = {(0, 0): 2.0, (0, 1): 1.0, (1, 0): 1.0, (1, 2): 1.0, (2, 1): 3.0, (2, 2): 1.0}
         matrix = self.write("z.mtx", matrix_text(3, entries))
