@@ -200,7 +200,7 @@ int run(const SolveOptions& o) {
     const ProgressLine progress(monitor, "solving", !o.quiet);
     r = solver.solve(s.b, s.x, &monitor);
   }
-  if (r.status == Status::converged)
+  if (r.status == Status::converged && o.solver.norm == Norm::true2)
     if (std::string unseen = solver::unseen_rows(s.a, s.b, s.x, o.solver.rtol); !unseen.empty())
       r.notes.push_back(std::move(unseen));
   return report(o, {std::move(s.facts), std::move(s.x), std::move(r), {}});

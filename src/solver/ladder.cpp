@@ -224,17 +224,20 @@ class Ladder::Climb {
     if (l_.rung_) {
       run_rung(l_.rung_options_, 0);
       next = l_.reached_ + 1;
+      if (!done_ && leave_mean_out()) run_rung(l_.rung_options_, 0);
       if (!done_) {
         matrix();
         l_.rung_.reset();
       }
-    } else if (!l_.skips_first_) {
+    } else if (l_.skips_first_) {
+      leave_mean_out();
+    } else {
       const Timer timer;
       Result r = ground_.first();
       Options used = l_.first_;
       used.precond = r.precond;
       take(std::move(r), used, timer.seconds());
-      if (!done_) without_mean(used);
+      if (!done_ && leave_mean_out()) first_again(used);
     }
     while (!done_) {
       const std::vector<Step> steps = l_.steps();
@@ -296,51 +299,83 @@ class Ladder::Climb {
   }
 
   /// Where columns sum to zero, as those of conservation in a closed box do (a pressure that is fixed nowhere), what A
-  /// gives has no mean. b without its mean is solved then, by a ladder of its own, and what is left is the least that
-  /// any x leaves.
-  void without_mean(const Options& first) {
-    if (!columns_sum_to_zero(matrix())) return;
+  /// gives has no mean: where b has one, the climb goes on for b without it, anew, and what is left of b then is
+  /// the least that any x leaves. False where that is not so.
+  bool leave_mean_out() {
+    if (!columns_sum_to_zero(matrix())) return false;
     const auto [b, x] = sides();
-    const double n = double(b.size()), mean = std::accumulate(b.begin(), b.end(), 0.0) / n;
-    std::vector<double> rest(b.begin(), b.end()), fresh(x.size(), 0.0);
-    for (double& v : rest) v -= mean;
+    const double n = double(b.size());
+    Rest rest;
+    rest.b.assign(b.begin(), b.end());
+    for (int times = 0; times < 2; ++times) {  // the second is what rounding left of the first
+      const double mean = std::accumulate(rest.b.begin(), rest.b.end(), 0.0) / n;
+      for (double& v : rest.b) v -= mean;
+      rest.mean += mean;
+    }
     const auto norm = [](std::span<const double> v) {
       return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
     };
-    const double whole = norm(b), of_mean = std::abs(mean) * std::sqrt(n), of_rest = norm(rest);
-    // Another x meets the tolerance; or there is no mean but what rounding left of one.
-    if (of_mean <= std::max(std::max(l_.asked_.rtol, 1e-15) * whole, l_.asked_.atol)) return;
-    const Timer timer;
-    Options o = l_.asked_;
-    o.max_iterations = iterations_left();
-    Solver solver(o);
-    solver.setup(matrix());
-    Result r = solver.solve(rest, fresh, &monitor_);
-    l_.analyses_ += solver.counts().analyses;
-    const auto with_mean = [&](double relative) { return std::hypot(relative * of_rest, of_mean) / whole; };
-    r.relative_residual = with_mean(r.relative_residual);
-    for (double& h : r.history) h = with_mean(h);
-    r.rmse = r.relative_residual * whole / std::sqrt(n);
-    const bool solved = r.status == Status::converged;
-    if (solved) r.status = Status::stagnated;
-    if (r.relative_residual < best_.relative_residual) std::copy(fresh.begin(), fresh.end(), x.begin());
-    std::vector<Rung> rungs = std::move(r.rungs);
-    take(std::move(r), first, timer.seconds());
-    if (!rungs.empty()) {
-      rungs_.pop_back();
-      for (Rung& rung : rungs) {
-        rung.relative_residual = with_mean(rung.relative_residual);
-        rungs_.push_back(std::move(rung));
-      }
+    rest.norm = norm(rest.b);
+    rest.whole = norm(b);
+    rest.of_mean = std::abs(rest.mean) * std::sqrt(n);
+    if (rest.of_mean <= std::max(l_.asked_.rtol * rest.whole, l_.asked_.atol)) return false;  // another x will do
+    if (rest.norm <= n * std::numeric_limits<double>::epsilon() * rest.whole) {               // b is its mean
+      rest.b.assign(rest.b.size(), 0.0);
+      rest.norm = 0;
     }
-    rungs_.back().why_left = std::string("of b without its mean: ") +
-                             (solved ? "no x leaves less of the whole" : "that was not solved either");
-    done_ = true;
-    reason_ = fmt::format(
-        "the matrix is singular, since its columns sum to zero (a pressure that is fixed nowhere, say), and no x "
-        "solves "
-        "it for a b whose mean is {:.3g}: this x is that of b without its mean{}; subtract that, or fix x in one row",
-        mean, solved ? "" : ", as far as it went");
+    rest.first_rung = rungs_.size();
+    rest.first_iterate = history_.size();
+    if (started_) {
+      rest.x_before.assign(x.begin(), x.end());
+      rest.before = std::move(best_);
+      std::fill(x.begin(), x.end(), 0.0);  // it has grown along what A takes to nothing
+    }
+    started_ = from_zero_ = false;
+    at_rounding_ = 0;
+    rest_ = std::move(rest);
+    return true;
+  }
+  std::span<const double> right_hand_side() { return rest_ ? std::span<const double>(rest_->b) : sides().b; }
+
+  /// The first rung, by a solver of its own, for b without its mean.
+  void first_again(const Options& first) {
+    const Timer timer;
+    Solver solver(first);
+    ++l_.analyses_;
+    solver.setup(matrix());
+    Inside::engine(solver).set_patience(l_.patience_);
+    Inside::engine(solver).set_max_iterations(iterations_left());
+    Result r = solver.solve(right_hand_side(), sides().x, &monitor_);
+    take(std::move(r), first, timer.seconds());
+  }
+
+  /// Residuals of b without its mean become those of b.
+  void put_mean_back() {
+    const Rest& rest = *rest_;
+    const auto of_whole = [&](double relative) { return std::hypot(relative * rest.norm, rest.of_mean) / rest.whole; };
+    const bool solved = ended_ == Status::converged;
+    for (std::size_t k = rest.first_iterate; k < history_.size(); ++k) history_[k] = of_whole(history_[k]);
+    for (std::size_t k = rest.first_rung; k < rungs_.size(); ++k) {
+      Rung& rung = rungs_[k];
+      rung.relative_residual = of_whole(rung.relative_residual);
+      const bool arrived = solved && k + 1 == rungs_.size();
+      if (arrived) rung.status = Status::stagnated;
+      const std::string why = arrived ? "no x leaves less of the whole" : rung.why_left;
+      rung.why_left = "of b without its mean" + (why.empty() ? why : ": " + why);
+    }
+    best_.relative_residual = of_whole(best_.relative_residual);
+    best_.rmse = best_.relative_residual * rest.whole / std::sqrt(double(rest.b.size()));
+    if (solved)
+      ended_.reset();
+    else if (rest.before && rest.before->relative_residual < best_.relative_residual) {
+      std::copy(rest.x_before.begin(), rest.x_before.end(), sides().x.begin());
+      best_ = *rest.before;
+    }
+    if (solved || !done_ || reason_.empty())  // which is more than that no pivot was found
+      reason_ = fmt::format(
+          "the matrix is singular, since its columns sum to zero (a pressure that is fixed nowhere, say), and no x "
+          "solves it for a b whose mean is {:.3g}{}; subtract that, or fix x in one row",
+          rest.mean, solved ? ": this x is that of b without its mean" : "");
   }
 
   /// The last that can be done for a singular system: no pivot is asked for, and what is solvable of it is solved.
@@ -356,7 +391,7 @@ class Ladder::Climb {
     solver.setup(matrix());
     Inside::engine(solver).set_patience({100, 100, 1000});
     Inside::engine(solver).set_max_iterations(iterations_left());
-    Result r = solver.solve(sides().b, sides().x, &monitor_);
+    Result r = solver.solve(right_hand_side(), sides().x, &monitor_);
     take(std::move(r), o, timer.seconds());
     done_ = true;
     return true;
@@ -366,7 +401,8 @@ class Ladder::Climb {
     const Timer timer;
     Inside::engine(*l_.rung_).set_max_iterations(iterations_left());
     Result r;
-    const auto [b, x] = sides();
+    const std::span<const double> b = right_hand_side();
+    const std::span<double> x = sides().x;
     if (!from_zero_) {
       r = l_.rung_->solve(b, x, &monitor_);
     } else {  // what there is is as good as its size allows: another x may be smaller
@@ -386,7 +422,7 @@ class Ladder::Climb {
   void take(Result r, const Options& o, double seconds) {
     const bool ran_out = r.status == Status::max_iterations && r.iterations >= iterations_left();
     iterations_ += r.iterations;
-    if (!started_) initial_ = r.initial_residual;
+    if (history_.empty()) initial_ = r.initial_residual;
     history_.insert(history_.end(), r.history.begin() + (history_.empty() ? 0 : 1), r.history.end());
     notes_.insert(notes_.end(), r.notes.begin(), r.notes.end());
     Rung rung{l_.method_of(o), l_.straight_to(o), r.status, r.iterations, r.relative_residual, seconds, ""};
@@ -417,20 +453,21 @@ class Ladder::Climb {
   }
   bool at_rounding() {
     constexpr double few = 10;
-    return roundings(host_, matrix(), sides().b, sides().x) <= few;
+    return roundings(host_, matrix(), right_hand_side(), sides().x) <= few;
   }
 
   Result finish() {
+    if (rest_) put_mean_back();
+    if (!done_ && !rest_ && rows_sum_to_zero(matrix()) && !columns_sum_to_zero(matrix()))
+      reason_ =
+          "the matrix is singular, since its rows sum to zero, and there is an x only for a b that has no part in the "
+          "null space of its transpose: fix x in one row";
     Result r = std::move(best_);
     const bool lost = !done_ || !reason_.empty();
     if (ended_)  // whatever the status of the best x
       r.status = *ended_;
     else if (lost)
       r.status = Status::stagnated;
-    if (lost && reason_.empty() && rows_sum_to_zero(matrix()) && !columns_sum_to_zero(matrix()))
-      reason_ =
-          "the matrix is singular, since its rows sum to zero, and there is an x only for a b that has no part in the "
-          "null space of its transpose: fix x in one row";
     if (lost && r.status != Status::converged && r.status != Status::interrupted)
       notes_.push_back("not solved: " + (reason_.empty() ? "no rung of the ladder arrived" : reason_));
     r.iterations = iterations_;
@@ -445,9 +482,19 @@ class Ladder::Climb {
     return r;
   }
 
+  /// b without its mean, and where the climb for it began.
+  struct Rest {
+    std::vector<double> b;
+    double mean = 0, norm = 0, of_mean = 0, whole = 0;  // 2-norms: of this b, of the mean's vector, of b with it
+    std::size_t first_rung = 0, first_iterate = 0;
+    std::optional<Result> before;
+    std::vector<double> x_before;
+  };
+
   Ladder& l_;
   const Ground& ground_;
   std::optional<Sides> sides_;
+  std::optional<Rest> rest_;
   Monitor& monitor_;
   exec::Host host_;
   CsrMatrix a_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <vector>
 
 namespace krilu::solver {
@@ -30,17 +31,21 @@ double median(std::vector<double> v) {
 
 std::string unseen_rows(const CsrView& a, std::span<const double> b, std::span<const double> x, double rtol) {
   if (a.rows == 0) return "";
-  constexpr double by_far = 1e8, as_well = 100;
+  constexpr double by_far = 1e8, as_well = 100, rounding = 1e-14;
   const std::vector<double> size = row_sizes(a);
   const double most = by_far * median(size);
   const auto is_large = [&](double s) { return s > most; };
   const auto large = std::count_if(size.begin(), size.end(), is_large);
   if (large == 0 || most == 0) return "";
   // In parts of what the terms of a row sum to, since b may be nothing there.
-  double residual = 0, terms = 0;
+  double residual = 0, terms = 0, b_of_large = 0, b_of_others = 0;
   for (Index i = 0; i < a.rows; ++i) {
-    if (is_large(size[std::size_t(i)])) continue;
     double r = b[std::size_t(i)], t = std::abs(r);
+    if (is_large(size[std::size_t(i)])) {
+      b_of_large = std::max(b_of_large, t);
+      continue;
+    }
+    b_of_others = std::max(b_of_others, t);
     for (Offset k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
       const double term = a.values[k] * x[std::size_t(a.columns[k])];
       r -= term;
@@ -50,7 +55,7 @@ std::string unseen_rows(const CsrView& a, std::span<const double> b, std::span<c
     terms += t * t;
   }
   const double of_terms = terms > 0 ? std::sqrt(residual / terms) : 0;
-  if (!(of_terms > as_well * rtol)) return "";
+  if (b_of_large < by_far * b_of_others || !(of_terms > as_well * std::max(rtol, rounding))) return "";
   const auto first = std::find_if(size.begin(), size.end(), is_large) - size.begin();
   return fmt::format(
       "{} row{} (row {}{}) hold{} entries {:.0e} times as large as most rows do, and the norm of b is theirs: in the "

@@ -368,7 +368,7 @@ TEST(Ladder, ASingularMatrixOfFullPatternEndsWithItsBestIterate) {
   std::vector<double> solvable = test::random_values(std::size_t(a.rows), 2);
   const double n = double(a.rows), mean = std::accumulate(solvable.begin(), solvable.end(), 0.0) / n;
   for (double& v : solvable) v -= mean;
-  for (double more : {1e-6, 1e-2, 1.0, -30.0}) {
+  for (double more : {1e-6, 1e-2, 1.0, -30.0, 1e9}) {
     SCOPED_TRACE(more);
     std::vector<double> b = solvable;
     for (double& v : b) v += more;
@@ -378,27 +378,34 @@ TEST(Ladder, ASingularMatrixOfFullPatternEndsWithItsBestIterate) {
     const double least = std::abs(more) * std::sqrt(n / std::inner_product(b.begin(), b.end(), b.begin(), 0.0));
     EXPECT_NEAR(s.r.relative_residual, least, 1e-7 * least + 1e-8);
     for (double v : s.x) ASSERT_LE(std::abs(v), 1e3) << "a constant beyond use";
+    EXPECT_LE(test::true_residual(a, s.x, solvable), 1e-6);
     EXPECT_TRUE(any_has(s.r.notes, "not solved: the matrix is singular, since its columns sum to zero"));
+    EXPECT_EQ(std::ranges::count_if(s.r.notes, [](const std::string& note) { return note.starts_with("not solved"); }),
+              1);
   }
+  // One that is nothing else: rounding is no right-hand side.
+  const Solved mean_alone = solved(a, std::vector<double>(std::size_t(a.rows), 0.1));
+  EXPECT_EQ(mean_alone.r.status, Status::stagnated);
+  EXPECT_EQ(mean_alone.x, std::vector<double>(std::size_t(a.rows), 0.0));
   // One without is solved at the first rung.
   EXPECT_EQ(solved(a, solvable).r.rungs.size(), 1u);
   EXPECT_EQ(solved(a, solvable).r.status, Status::converged);
 }
 
-/// What is carried through a closed box, upwind: what one cell gives its neighbour has. The flow has sources and sinks,
-/// so that a constant is no solution.
-CsrMatrix closed_box(double speed) {
+/// What is carried through a closed box, and spreads: what one cell gives its neighbour has. The flow has sources and
+/// sinks, so that a constant is no solution. A face's value is that of the cell upwind, or the mean of both.
+CsrMatrix closed_box(double speed, bool upwind = true) {
   test::Dense d = test::to_dense(neumann(0));
   const std::vector<double> flow = test::random_values(d.size() * d.size(), 31);
   for (std::size_t i = 0; i < d.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
       if (d[i][j] == 0) continue;
-      const double out = std::max(speed * flow[i * d.size() + j], 0.0),
-                   in = std::max(-speed * flow[i * d.size() + j], 0.0);
-      d[i][i] += out;
-      d[j][i] -= out;
-      d[j][j] += in;
-      d[i][j] -= in;
+      const double f = speed * flow[i * d.size() + j];
+      const double of_i = upwind ? std::max(f, 0.0) : f / 2, of_j = upwind ? std::min(f, 0.0) : f / 2;
+      d[i][i] += of_i;
+      d[j][i] -= of_i;
+      d[i][j] += of_j;
+      d[j][j] -= of_j;
     }
   return from_dense(d);
 }
@@ -415,6 +422,30 @@ TEST(Ladder, WhatIsConservedInAClosedBoxHasNoMean) {
   for (double v : s.x) ASSERT_LE(std::abs(v), 1e3);
   EXPECT_TRUE(any_has(s.r.notes, "not solved: the matrix is singular, since its columns sum to zero"));
   EXPECT_EQ(s.r.rungs.back().why_left, "of b without its mean: no x leaves less of the whole");
+}
+
+TEST(Ladder, ARungThatStandsLeavesTheMeanOutToo) {
+  const CsrMatrix a = closed_box(30, false);
+  std::vector<double> b = test::random_values(std::size_t(a.rows), 5), x(b.size(), 0.0);
+  const double n = double(a.rows), mean = std::accumulate(b.begin(), b.end(), 0.0) / n;
+  std::vector<double> solvable = b;
+  for (double& v : solvable) v -= mean;
+  Solver solver(Options{});
+  solver.setup(a);
+  const Result first = solver.solve(solvable, x);
+  EXPECT_EQ(first.status, Status::converged);
+  ASSERT_GT(first.rungs.size(), 1u);
+  const double least = std::abs(mean) * std::sqrt(n / std::inner_product(b.begin(), b.end(), b.begin(), 0.0));
+  for (int times = 0; times < 2; ++times) {
+    std::fill(x.begin(), x.end(), 0.0);
+    const Result r = solver.solve(b, x);
+    expect_honest(a, b, {r, x});
+    EXPECT_EQ(r.status, Status::stagnated);
+    EXPECT_NEAR(r.relative_residual, least, 1e-7 * least);
+    EXPECT_EQ(r.rungs.back().what, first.rungs.back().what);
+    EXPECT_EQ(r.rungs.back().why_left, "of b without its mean: no x leaves less of the whole");
+    EXPECT_EQ(r.rungs.size(), 2u);
+  }
 }
 
 // Its transpose: a constant is a solution of A x = 0, and what A gives is nothing that a look at A tells.

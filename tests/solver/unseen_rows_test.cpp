@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,10 @@ TEST(UnseenRows, AreNotSaidWhereTheyAreSolvedToo) {
 TEST(UnseenRows, AreNotSaidWhereRowsAreOfOneSize) {
   const Fixed s = fixed_by(1e6, 30);  // large, but no row's norm is lost in theirs
   EXPECT_EQ(unseen_rows(s.a, s.b, std::vector<double>(900, 0.0), 1e-8), "");
+  // Large rows in which b is nothing: its norm is that of the others.
+  Fixed nothing = fixed_by(1e20, 30);
+  std::fill(nothing.b.begin(), nothing.b.begin() + 30, 0.0);
+  EXPECT_EQ(unseen_rows(nothing.a, nothing.b, std::vector<double>(900, 0.0), 1e-8), "");
   // All of b in one row.
   const CsrMatrix a = generate("gen:poisson2d:30x30");
   std::vector<double> b(900, 0.0);
