@@ -448,6 +448,21 @@ TEST(Ladder, ARungThatStandsLeavesTheMeanOutToo) {
   }
 }
 
+// Its equations in another sequence: zeros on the diagonal, and no first rung to fail.
+TEST(Ladder, TheMeanIsLeftOutWhereTheFirstRungIs) {
+  test::Dense d = test::to_dense(closed_box(3));
+  std::rotate(d.begin(), d.begin() + 7, d.end());
+  const CsrMatrix a = from_dense(d);
+  const std::vector<double> b = test::random_values(std::size_t(a.rows), 5);
+  const double n = double(a.rows), mean = std::accumulate(b.begin(), b.end(), 0.0) / n;
+  const Solved s = solved(a, b);
+  expect_honest(a, b, s);
+  EXPECT_EQ(s.r.status, Status::stagnated);
+  const double least = std::abs(mean) * std::sqrt(n / std::inner_product(b.begin(), b.end(), b.begin(), 0.0));
+  EXPECT_NEAR(s.r.relative_residual, least, 1e-7 * least);
+  EXPECT_TRUE(any_has(s.r.notes, "its columns sum to zero"));
+}
+
 // Its transpose: a constant is a solution of A x = 0, and what A gives is nothing that a look at A tells.
 TEST(Ladder, RowsThatSumToZeroAreSaidToBeSingularWhereNothingArrived) {
   const test::Dense box = test::to_dense(closed_box(3));
