@@ -353,7 +353,7 @@ class Ladder::Climb {
   void put_mean_back() {
     const Rest& rest = *rest_;
     const auto of_whole = [&](double relative) { return std::hypot(relative * rest.norm, rest.of_mean) / rest.whole; };
-    const bool solved = ended_ == Status::converged;
+    const bool solved = ended_ == Status::converged || as_far_as_rounding_;
     for (std::size_t k = rest.first_iterate; k < history_.size(); ++k) history_[k] = of_whole(history_[k]);
     for (std::size_t k = rest.first_rung; k < rungs_.size(); ++k) {
       Rung& rung = rungs_[k];
@@ -441,6 +441,7 @@ class Ladder::Climb {
       done_ = best_.relative_residual <= small || ++at_rounding_ == 2;
       from_zero_ = true;
       rung.why_left = "rounding allows no smaller residual with this x";
+      as_far_as_rounding_ = done_;
       if (done_) reason_ = "rounding allows no smaller residual";
     } else {
       rung.why_left = status == Status::max_iterations
@@ -499,7 +500,7 @@ class Ladder::Climb {
   exec::Host host_;
   CsrMatrix a_;
   Result best_;
-  bool started_ = false, done_ = false, from_zero_ = false, gained_nothing_ = false;
+  bool started_ = false, done_ = false, from_zero_ = false, gained_nothing_ = false, as_far_as_rounding_ = false;
   std::optional<Status> ended_;  // converged, interrupted or out of iterations
   int iterations_ = 0, at_rounding_ = 0;
   double initial_ = 1;
