@@ -27,6 +27,12 @@ class ZeroPivot : public Error {
   std::int64_t row_;
 };
 
+/// What is for symmetric matrices was given another one.
+class NotSymmetric : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Rows that cannot each be given a column of their own in which they have an entry: a square matrix with such a
 /// pattern is singular, whatever its values.
 class StructurallySingular : public Error {

@@ -4,7 +4,9 @@
 // threads of one process.
 //
 // Every call of a solver in a team is collective: all ranks call it, in the same sequence, with the same options. What
-// one rank finds wrong, all ranks throw.
+// one rank finds wrong, all ranks throw. What a Coupling or a Preconditioner throws on one rank in the middle of a
+// solve ends it after that iteration, and all throw; until then, and for the last residual, it is called on, so that
+// ranks that exchange with it need not wait.
 #pragma once
 
 #include <cstddef>

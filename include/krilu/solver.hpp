@@ -52,7 +52,7 @@ struct Options {
   double rtol = 1e-8;
   double atol = 0;
   Norm norm = Norm::true2;
-  int max_iterations = 10000;
+  int max_iterations = 10000;  // of a solve, which ends after 10^7 whatever this is
   double shift = 0;  // added to |diagonal| when the preconditioner is formed, in units of the row's largest entry
 
   // Mixed precision: residual, correction and convergence test are in double; what is between them (inner) is not.
@@ -148,7 +148,7 @@ struct Costs {
 /// What the ladder of `auto` tried, in turn (docs/using.md).
 struct Rung {
   std::string what;       // "gmres(50) with ilut:20,0.003, scaling both, ordering rcm"
-  std::string arguments;  // the options of the command that go straight to it
+  std::string arguments;  // the options of the command that go straight to it; empty where none do
   Status status = Status::max_iterations;
   int iterations = 0;
   double relative_residual = 0;  // true, at its end
@@ -202,8 +202,9 @@ class Solver {
   /// do.
   void setup(const CsrView& a);
 
-  /// Takes values of the analysed pattern and forms the preconditioner. Throws krilu::Error for NaN or infinity, for a
-  /// zero pivot (naming its row), and where the pattern is not the analysed one.
+  /// Takes values of the analysed pattern and forms the preconditioner. Where `auto` took CG with DIC and these are
+  /// values of no symmetric matrix, it analyses anew. Throws krilu::Error for NaN or infinity, for a zero pivot (naming
+  /// its row), and where the pattern is not the analysed one.
   void factor(const CsrView& a);
 
   /// Solves A x = b from the guess in x, both of length rows(). Not converging is a status of the result.
@@ -237,6 +238,10 @@ class Solver {
 
   /// The tolerances of the next solves, in place of those of the options. Throws krilu::Error for negative ones.
   void set_tolerances(double rtol, double atol);
+  /// Their most iterations, in a team the same on all ranks. Throws krilu::Error for fewer than none.
+  void set_max_iterations(int most);
+  /// What was not done as asked until now, and why: what the notes of a result begin with.
+  const std::vector<std::string>& notes() const;
 
   /// Times, now, one product with the factored matrix and one application of its preconditioner, each after one that
   /// is not counted; on the host it is the median of a few. Where `auto` has yet to choose between sweeps, it does so

@@ -15,7 +15,7 @@ namespace krilu {
 
 namespace {
 
-enum class Kind : std::int64_t { none, error, zero_pivot, structurally_singular };
+enum class Kind : std::int64_t { none, error, zero_pivot, not_symmetric, structurally_singular };
 
 struct Failure {
   Kind kind = Kind::none;
@@ -28,6 +28,8 @@ Failure failure_of(const std::exception_ptr& thrown) {
     std::rethrow_exception(thrown);
   } catch (const ZeroPivot& e) {
     return {Kind::zero_pivot, std::string(e.what()) + (e.row() >= 0 ? "; rows are counted within the rank" : "")};
+  } catch (const NotSymmetric& e) {
+    return {Kind::not_symmetric, e.what()};
   } catch (const StructurallySingular& e) {
     return {Kind::structurally_singular, e.what()};
   } catch (const std::bad_alloc&) {
@@ -72,10 +74,11 @@ void agree(Ranks& ranks, const std::exception_ptr& mine) {
   const auto team = std::size_t(ranks.size());
   std::vector<Notice> all(team);
   ranks.all_gather(&notice, sizeof notice, all.data());
-  const auto first =
-      std::find_if(all.begin(), all.end(), [](const Notice& n) { return n.kind != Kind::none; }) - all.begin();
+  const auto first_of = [&](auto says) { return std::find_if(all.begin(), all.end(), says) - all.begin(); };
+  auto first = first_of([](const Notice& n) { return n.kind == Kind::not_symmetric; });  // the whole matrix is not
+  if (std::size_t(first) == team) first = first_of([](const Notice& n) { return n.kind != Kind::none; });
   if (std::size_t(first) == team) return;
-  // The first one's sentence; the others send as many bytes of nothing.
+  // That one's sentence; the others send as many bytes of nothing.
   const auto length = std::size_t(all[std::size_t(first)].length);
   std::string sentence = failure.sentence;
   sentence.resize(length);
@@ -85,6 +88,7 @@ void agree(Ranks& ranks, const std::exception_ptr& mine) {
       fmt::format("rank {} of {}: {}", first, team, sentences.substr(std::size_t(first) * length, length));
   switch (all[std::size_t(first)].kind) {
     case Kind::zero_pivot: throw ZeroPivot(what);
+    case Kind::not_symmetric: throw NotSymmetric(what);
     case Kind::structurally_singular: throw StructurallySingular(what);
     default: throw Error(what);
   }

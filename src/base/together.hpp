@@ -13,9 +13,10 @@
 
 namespace krilu {
 
-/// Collective. Where `mine` is an exception on any rank, all ranks throw the first such rank's sentence, after
-/// "rank R of N: " where there are several ranks: as krilu::ZeroPivot, which says that rows are the rank's own, or
-/// StructurallySingular where it was one, else as krilu::Error.
+/// Collective. Where `mine` is an exception on any rank, all ranks throw the first such rank's sentence (the first
+/// NotSymmetric's, where there is one), after
+/// "rank R of N: " where there are several ranks: as krilu::ZeroPivot, which says that rows are the rank's own,
+/// NotSymmetric or StructurallySingular where it was one, else as krilu::Error.
 void agree(Ranks& ranks, const std::exception_ptr& mine);
 
 /// f() on each rank, and then agree() on whether it threw. f makes no collective calls, which the ranks that fail would

@@ -55,6 +55,7 @@ struct DistributedSolver::Body {
   std::shared_ptr<distributed::Halo> halo;
   CsrMatrix block;  // pattern for new values
   std::optional<Solver> solver;
+  bool set_up = false, factored = false;
   RankCost cost;
   std::shared_ptr<distributed::Overlap> overlap;  // for ras
 
@@ -98,6 +99,7 @@ void DistributedSolver::setup(const RowsView& a) {
   Body& s = *body_;
   s.solver.reset();
   s.overlap.reset();
+  s.set_up = s.factored = false;
   s.halo = std::make_shared<distributed::Halo>(s.ranks, a, s.host);
   s.block = s.halo->take_block();
   Team team{s.clocked, s.halo, {}};
@@ -105,6 +107,7 @@ void DistributedSolver::setup(const RowsView& a) {
     team.beside = s.overlap = std::make_shared<distributed::Overlap>(s.ranks, a, s.halo->ranges(), depth);
   s.solver.emplace(s.options, std::move(team));
   s.solver->setup(s.block);
+  s.set_up = s.factored = true;
   s.cost = {};
   s.cost.rows = a.count;
   s.cost.nonzeros = a.nnz();
@@ -114,15 +117,20 @@ void DistributedSolver::setup(const RowsView& a) {
 
 void DistributedSolver::factor(const RowsView& a) {
   Body& s = *body_;
-  if (!s.solver) throw Error("factor comes after setup");
+  if (!s.solver || !s.set_up) throw Error("factor comes after setup");
+  s.factored = false;  // some ranks may have new values, and others not
   s.halo->refresh(a, s.block.values.data());
   if (s.overlap) s.overlap->refresh(a);
   s.solver->factor(s.block);
+  s.factored = true;
 }
 
 Result DistributedSolver::solve(std::span<const double> b, std::span<double> x, Monitor* monitor) {
   Body& s = *body_;
   if (!s.solver) throw Error("solve comes after setup");
+  if (!s.factored)
+    throw Error(s.set_up ? "solve comes after factor, and the last one failed: factor the rows that hold"
+                         : "solve comes after setup, and the last one failed");
   const double sums = s.clocked->seconds();
   const distributed::ExchangeCost before = s.exchanged();
   Result r = s.solver->solve(b, x, monitor);

@@ -333,7 +333,6 @@ double Cuda::replayed(cudaGraph_t graph) const {
   cudaEventDestroy(begin);
   cudaEventDestroy(end);
   cudaGraphExecDestroy(ready);
-  cudaGraphDestroy(graph);
   return ms;
 }
 

@@ -116,6 +116,13 @@ class Cuda {
   void give_up() const {
     if (team_) team_->give_up();
   }
+  template <class F>
+  void in_company(F&& f) const {
+    visits_host() ? team_->withheld.during(f) : f();
+  }
+  void release() const {
+    if (team_) team_->withheld.release();
+  }
   /// How kernels of a team wait.
   cuda::Waiting waiting() const { return team_ ? team_->waiting() : cuda::Waiting{}; }
 
@@ -300,11 +307,27 @@ class Cuda {
   /// Milliseconds that what f launches takes on the device, as a graph that has run once before.
   template <class F>
   double milliseconds(F f) const {
+    return replayed(recorded(f).get());
+  }
+  struct DropGraph {
+    void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
+  };
+  using Graph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DropGraph>;
+  /// What f launches, as a graph. Where f throws, the stream records no longer.
+  template <class F>
+  Graph recorded(F&& f) const {
     require_cuda(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeRelaxed), "recording");
-    f();
-    cudaGraph_t graph;
+    cudaGraph_t graph = nullptr;
+    try {
+      f();
+    } catch (...) {
+      cudaStreamEndCapture(stream(), &graph);
+      if (graph) cudaGraphDestroy(graph);
+      cudaGetLastError();
+      throw;
+    }
     require_cuda(cudaStreamEndCapture(stream(), &graph), "recording");
-    return replayed(graph);
+    return Graph(graph);
   }
   /// The next outermost repeat_until runs its body up to `times` times before it records it, kernel by kernel and with
   /// the host looking at the flag: whatever times its own choices does so then.
@@ -411,6 +434,7 @@ void Cuda::record(Recording& kept, Body body) const {
   d.shape.clear();
   cudaGraph_t graph = nullptr;
   require_cuda(cudaGraphCreate(&graph, 0), "making a graph");
+  const Graph dropped_at_end(graph);
   require_cuda(cudaStreamBeginCaptureToGraph(d.stream, graph, nullptr, nullptr, 0, cudaStreamCaptureModeRelaxed),
                "recording a graph");
   ++d.depth;
@@ -420,7 +444,6 @@ void Cuda::record(Recording& kept, Body body) const {
     --d.depth;
     cudaGraph_t dropped = nullptr;
     cudaStreamEndCapture(d.stream, &dropped);
-    cudaGraphDestroy(graph);
     cudaGetLastError();
     throw;
   }
@@ -440,7 +463,6 @@ void Cuda::record(Recording& kept, Body body) const {
   }
   kept.shape_ = d.shape;
   kept.current_ = true;
-  require_cuda(cudaGraphDestroy(graph), "making a graph ready");
   if (team_) team_->meet();
 }
 
@@ -487,9 +509,10 @@ void Cuda::conditional(cudaGraphConditionalNodeType type, Scalar<int> flag, Body
     inner = d.idle_streams.back();
     d.idle_streams.pop_back();
   }
-  require_cuda(cudaStreamBeginCaptureToGraph(inner, params.conditional.phGraph_out[0], nullptr, nullptr, 0,
-                                             cudaStreamCaptureModeRelaxed),
-               "recording the body of a loop");
+  const cudaError_t began = cudaStreamBeginCaptureToGraph(inner, params.conditional.phGraph_out[0], nullptr, nullptr, 0,
+                                                          cudaStreamCaptureModeRelaxed);
+  if (began != cudaSuccess) d.idle_streams.push_back(inner);
+  require_cuda(began, "recording the body of a loop");
   const cudaStream_t outer = std::exchange(d.stream, inner);
   ++d.depth;
   const auto leave = [&] {

@@ -58,6 +58,11 @@ class Emulated {
   bool connect() const { return true; }
   void disconnect() const {}
   void give_up() const {}
+  template <class F>
+  void in_company(F&& f) const {
+    host_.in_company(f);
+  }
+  void release() const { host_.release(); }
 
   template <class T>
   Array<T> allocate(std::size_t n) const {

@@ -65,6 +65,14 @@ class Host {
   void disconnect() const {}
   /// The others wait for this rank no longer.
   void give_up() const {}
+  /// Calls what is the caller's. What it throws release() does, once all ranks have stopped.
+  template <class F>
+  void in_company(F&& f) const {
+    team_ ? team_->withheld.during(f) : f();
+  }
+  void release() const {
+    if (team_) team_->withheld.release();
+  }
 
   // --- memory ---------------------------------------------------------------------------------------------------
   template <class T>

@@ -170,7 +170,7 @@ void DeviceTeam::meet() const {
 
 void DeviceTeam::sum(double* values, std::size_t count) {
   buffer_.assign(values, values + count);
-  buffer_.push_back(post_.wish ? double(*static_cast<const volatile int*>(post_.wish) != 0) : 0.0);
+  buffer_.push_back(withheld.any() || (post_.wish && *static_cast<const volatile int*>(post_.wish) != 0));
   ranks_->sum(buffer_);
   std::copy_n(buffer_.begin(), count, values);
   if (buffer_.back() != 0) *told_ = 1;
@@ -179,6 +179,7 @@ void DeviceTeam::sum(double* values, std::size_t count) {
 int* DeviceTeam::watch(int* mine, cudaStream_t stream) {
   post_.wish = mine;
   *told_ = 0;
+  withheld.forget();
   if (gathered_) return gathered_->watch(mine, told_, stream);
   if (!connected()) return told_;
   *wish_there_ = mine;

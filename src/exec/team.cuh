@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "base/withheld.hpp"
 #include "krilu/ranks.hpp"
 #include "krilu/types.hpp"
 
@@ -232,6 +233,7 @@ class DeviceTeam {
   void sum(double* values, std::size_t count);
   int* watch(int* mine, cudaStream_t stream);
   bool wished() const { return *told_ != 0; }
+  Withheld withheld;  // of this rank, where sums go through the host
   /// Pinned memory for sums that go through the host.
   double* staged(std::size_t values);
   /// Where a kernel that does not add up over ranks itself leaves this rank's sums: for NCCL, or staged.

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "base/withheld.hpp"
 #include "krilu/ranks.hpp"
 
 namespace krilu::exec {
@@ -29,7 +30,7 @@ class Together {
   void sum(T* values, std::size_t count) {
     buffer_.resize(count + 1);
     for (std::size_t k = 0; k < count; ++k) buffer_[k] = double(values[k]);
-    buffer_[count] = wish_ ? double(std::atomic_ref<int>(*wish_).load(std::memory_order_relaxed) != 0) : 0.0;
+    buffer_[count] = withheld.any() || (wish_ && std::atomic_ref<int>(*wish_).load(std::memory_order_relaxed) != 0);
     ranks_->sum(buffer_);
     for (std::size_t k = 0; k < count; ++k) values[k] = T(buffer_[k]);
     if (buffer_[count] != 0) agreed_ = 1;
@@ -38,10 +39,13 @@ class Together {
   int* watch(int* mine) {
     wish_ = mine;
     agreed_ = 0;
+    withheld.forget();
     return &agreed_;
   }
 
   bool wished() const { return agreed_ != 0; }
+
+  Withheld withheld;  // of this rank
 
  private:
   std::shared_ptr<Ranks> ranks_;

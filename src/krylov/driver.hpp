@@ -205,8 +205,10 @@ template <class Space, class T>
 Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Space, T>& A, const exec::Array<T>& b,
                               const exec::Array<T>& x, const Criterion& criterion, Monitor& monitor) {
   const bool foam = criterion.norm == Norm::openfoam;
-  if (history_.size() < std::size_t(criterion.max_iterations) + 1)
-    history_ = ex_.template allocate<double>(std::size_t(criterion.max_iterations) + 1);
+  constexpr int most_remembered = 10'000'000;  // iterations, whose residuals there is room for from the start
+  const int most_iterations = std::min(criterion.max_iterations, most_remembered);
+  if (history_.size() < std::size_t(most_iterations) + 1)
+    history_ = ex_.template allocate<double>(std::size_t(most_iterations) + 1);
   *feed_.data() = {};
   int* const wish = ex_.watch(&feed_.data()->interrupt);
   ex_.meet();
@@ -234,7 +236,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   control.target = T(target);
   control.scale = T(1 / factor);
   control.magnitudes = foam;
-  control.max_iterations = criterion.max_iterations;
+  control.max_iterations = most_iterations;
   control.history = history_.data();
   control.feed = feed_.data();
   control.tell = iterations_between_words(ex_, n_);
@@ -254,7 +256,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     done = true;
   };
   if (now.own <= target) finish(Status::converged);
-  if (!done && criterion.max_iterations == 0) finish(Status::max_iterations);
+  if (!done && most_iterations == 0) finish(Status::max_iterations);
   // In a team nobody stops alone.
   const auto wished = [&] { return ex_.in_team() ? ex_.wished() : monitor.interrupted(); };
   if (!done && wished()) finish(Status::interrupted);
@@ -305,8 +307,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     control.further = T(asked.further);
     control.early = control.iteration + asked.few;
     const int most = looking ? std::min(policy.most_inner, policy.first_look) : policy.most_inner;
-    control.max_iterations =
-        int(std::min<std::int64_t>(criterion.max_iterations, std::int64_t(control.iteration) + most));
+    control.max_iterations = int(std::min<std::int64_t>(most_iterations, std::int64_t(control.iteration) + most));
     const double asked_reduction = asked.norm / now.own;
     const int begun = control.iteration;
     stage->go(b.data(), x.data(), r_.data(), now.two, control);
@@ -335,8 +336,10 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
 
     if (met) {
       finish(Status::converged);
-    } else if (control.iteration >= criterion.max_iterations || control.reason == Stop::slow) {
+    } else if (control.iteration >= most_iterations || control.reason == Stop::slow) {
       finish(Status::max_iterations);
+      if (control.iteration >= most_remembered && most_iterations < criterion.max_iterations)
+        out.notes.push_back("a solve ends after " + std::to_string(most_remembered) + " iterations at most");
     } else if (control.reason == Stop::interrupted || (control.reason == Stop::limit && wished())) {
       finish(Status::interrupted);
     } else if (policy.refines) {

@@ -106,8 +106,8 @@ Index first_unpaired(const sparse::PatternView& p, const Offset* partner, Index 
 void require_no_trouble(const Trouble& t, const std::string& name, const std::function<Index(Index)>& caller_row) {
   const auto named = [&](Index row) { return caller_row ? caller_row(row) : row; };
   if (t.asymmetric != Trouble::none)
-    throw Error(fmt::format("{} needs a symmetric matrix, and row {} is not its column's mirror: use {} instead", name,
-                            named(t.asymmetric) + 1, name == "dic" ? "dilu" : "ilu0"));
+    throw NotSymmetric(fmt::format("{} needs a symmetric matrix, and row {} is not its column's mirror: use {} instead",
+                                   name, named(t.asymmetric) + 1, name == "dic" ? "dilu" : "ilu0"));
   if (t.zero_pivot != Trouble::none) {
     const Index row = named(t.zero_pivot);
     throw ZeroPivot(

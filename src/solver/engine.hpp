@@ -66,6 +66,9 @@ class Engine {
   virtual krylov::Outcome solve(std::span<const double> b, std::span<double> x, bool from_zero, Monitor& monitor) = 0;
   /// After factor: z = M^-1 r, of as many entries as rows, in the caller's order.
   virtual void apply(std::span<const double> r, std::span<double> z) = 0;
+  /// Whether this rank of a team failed in the middle of a solve or an application, since analyse: the others, who did
+  /// not know, are elsewhere.
+  virtual bool gave_up() const = 0;
   virtual std::size_t bytes() const = 0;
   virtual std::optional<triangular::Report> triangular() const = 0;
   /// What the analysis found, of the matrix and of the preconditioner's own, for people.

@@ -57,6 +57,7 @@ class EngineOn final : public EngineIn<Space> {
     stages_.reset();
     precond_.reset();
     system_.analyse(a, graph, plan);
+    gave_up_ = false;
     if (team_.ranks) join_team(plan);
     if (team_.preconditioner && plan.precision.arithmetic != Format::fp64)
       throw Error("a preconditioner that the caller brings works in double: take --precision fp64");
@@ -146,6 +147,7 @@ class EngineOn final : public EngineIn<Space> {
     return system_.caller_matrix(missing_diagonal);
   }
 
+  bool gave_up() const override { return gave_up_; }
   std::size_t bytes() const override {
     std::size_t b = system_.bytes();
     if (precond_) b += precond_->bytes();
@@ -378,19 +380,36 @@ class EngineOn final : public EngineIn<Space> {
   }
   Made given_preconditioner(Index rows) const {
     if constexpr (requires { ex_.enqueue([](const exec::Host&) {}); }) {
-      return std::make_unique<GivenPreconditioner<Space, System>>(ex_, system_, rows, team_.preconditioner);
+      return std::make_unique<GivenPreconditioner<Space, System>>(member_, system_, rows, team_.preconditioner);
     } else {
       throw Error("a preconditioner that the caller brings runs on the host: take --device host");
     }
   }
   /// f(): what fails in it on this rank the others hear of, who may wait for it.
   template <class F>
-  decltype(auto) heard(F f) {
-    try {
-      return f();
-    } catch (...) {
-      member_.give_up();
-      throw;
+  auto heard(F f) -> decltype(f()) {
+    struct Watch {
+      EngineOn& engine;
+      int before = std::uncaught_exceptions();
+      ~Watch() {
+        if (std::uncaught_exceptions() == before) return;
+        engine.gave_up_ = engine.member_.in_team();
+        engine.member_.give_up();
+      }
+    };
+    if constexpr (std::is_void_v<decltype(f())>) {
+      {
+        const Watch watch{*this};
+        f();
+      }
+      member_.release();
+    } else {
+      auto result = [&] {
+        const Watch watch{*this};
+        return f();
+      }();
+      member_.release();
+      return result;
     }
   }
   /// Before the next solve does anything else than the last one.
@@ -435,7 +454,10 @@ class EngineOn final : public EngineIn<Space> {
       M.apply(r.data(), z.data());
       ex_.synchronise();
     }
-    return {milliseconds([&] { A.apply(r.data(), z.data()); }), milliseconds([&] { M.apply(r.data(), z.data()); })};
+    const Costs costs{milliseconds([&] { A.apply(r.data(), z.data()); }),
+                      milliseconds([&] { M.apply(r.data(), z.data()); })};
+    member_.release();
+    return costs;
   }
   /// Of what f does, once it is warm.
   template <class F>
@@ -463,6 +485,7 @@ class EngineOn final : public EngineIn<Space> {
   Options options_;
   krylov::Patience patience_;
   Team team_;
+  bool gave_up_ = false;
   Space member_;  // of the team: what sums are formed in. Alone it is ex_
   System system_;
   std::unique_ptr<Links<Space>> links_;

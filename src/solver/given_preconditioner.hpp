@@ -15,6 +15,7 @@ namespace krilu::solver {
 template <class Space, class System>
 class GivenPreconditioner final : public precond::Preconditioner<Space, double> {
  public:
+  /// space: a member of its team.
   GivenPreconditioner(Space space, const System& system, Index rows, const Team::Preconditioner& M)
       : ex_(std::move(space)),
         system_(system),
@@ -25,7 +26,9 @@ class GivenPreconditioner final : public precond::Preconditioner<Space, double> 
   void factor(const precond::Values<Space, double>&, double) override {}
   void apply(const double* r, double* z) override {
     system_.permute_out(r_.data(), r);
-    ex_.enqueue([this](const exec::Host&) { M_({r_.data(), r_.size()}, {z_.data(), z_.size()}); });
+    ex_.enqueue([this](const exec::Host&) {
+      ex_.in_company([&] { M_({r_.data(), r_.size()}, {z_.data(), z_.size()}); });
+    });
     system_.permute_in(z, z_.data());
   }
   std::size_t bytes() const override { return r_.bytes() + z_.bytes(); }

@@ -222,22 +222,22 @@ class Ladder::Climb {
   Result run() {
     std::size_t next = 0;
     if (l_.rung_) {
+      if (l_.closed_) leave_mean_out();
       run_rung(l_.rung_options_, 0);
       next = l_.reached_ + 1;
-      if (!done_ && leave_mean_out()) run_rung(l_.rung_options_, 0);
+      if (!done_ && !rest_ && leave_mean_out()) run_rung(l_.rung_options_, 0);
       if (!done_) {
         matrix();
         l_.rung_.reset();
       }
     } else if (l_.skips_first_) {
       leave_mean_out();
+    } else if (l_.closed_ && leave_mean_out()) {
+      first_without_mean();
     } else {
       const Timer timer;
-      Result r = ground_.first();
-      Options used = l_.first_;
-      used.precond = r.precond;
-      take(std::move(r), used, timer.seconds());
-      if (!done_ && leave_mean_out()) first_again(used);
+      take_first(ground_.first(), timer.seconds());
+      if (!done_ && leave_mean_out()) first_without_mean();
     }
     while (!done_) {
       const std::vector<Step> steps = l_.steps();
@@ -302,7 +302,8 @@ class Ladder::Climb {
   /// gives has no mean: where b has one, the climb goes on for b without it, anew, and what is left of b then is
   /// the least that any x leaves. False where that is not so.
   bool leave_mean_out() {
-    if (!columns_sum_to_zero(matrix())) return false;
+    l_.closed_ = columns_sum_to_zero(matrix());
+    if (!l_.closed_) return false;
     const auto [b, x] = sides();
     const double n = double(b.size());
     Rest rest;
@@ -337,16 +338,16 @@ class Ladder::Climb {
   }
   std::span<const double> right_hand_side() { return rest_ ? std::span<const double>(rest_->b) : sides().b; }
 
-  /// The first rung, by a solver of its own, for b without its mean.
-  void first_again(const Options& first) {
+  /// The first rung for b without its mean.
+  void first_without_mean() {
     const Timer timer;
-    Solver solver(first);
-    ++l_.analyses_;
-    solver.setup(matrix());
-    Inside::engine(solver).set_patience(l_.patience_);
-    Inside::engine(solver).set_max_iterations(iterations_left());
-    Result r = solver.solve(right_hand_side(), sides().x, &monitor_);
-    take(std::move(r), first, timer.seconds());
+    Result r = ground_.first_of(right_hand_side(), sides().x, iterations_left(), monitor_);
+    take_first(std::move(r), timer.seconds());
+  }
+  void take_first(Result r, double seconds) {
+    Options used = l_.first_;
+    used.precond = r.precond;
+    take(std::move(r), used, seconds);
   }
 
   /// Residuals of b without its mean become those of b.
@@ -355,8 +356,10 @@ class Ladder::Climb {
     const auto of_whole = [&](double relative) { return std::hypot(relative * rest.norm, rest.of_mean) / rest.whole; };
     const bool solved = ended_ == Status::converged || as_far_as_rounding_;
     for (std::size_t k = rest.first_iterate; k < history_.size(); ++k) history_[k] = of_whole(history_[k]);
+    if (rest.first_iterate == 0) initial_ = of_whole(initial_);
     for (std::size_t k = rest.first_rung; k < rungs_.size(); ++k) {
       Rung& rung = rungs_[k];
+      rung.arguments.clear();  // they would say nothing of the mean
       rung.relative_residual = of_whole(rung.relative_residual);
       const bool arrived = solved && k + 1 == rungs_.size();
       if (arrived) rung.status = Status::stagnated;
@@ -385,6 +388,7 @@ class Ladder::Climb {
     o.solver = "gmres";
     o.precond = "none";
     o.restart = std::max(o.restart, 100);
+    if (l_.on_gpu_) o.device = "host";
     const Timer timer;
     Solver solver(o);
     ++l_.analyses_;
@@ -420,7 +424,7 @@ class Ladder::Climb {
 
   /// What a rung's result means for the climb.
   void take(Result r, const Options& o, double seconds) {
-    const bool ran_out = r.status == Status::max_iterations && r.iterations >= iterations_left();
+    const bool ran_out = r.iterations >= iterations_left();  // whatever else befell it there
     iterations_ += r.iterations;
     if (history_.empty()) initial_ = r.initial_residual;
     history_.insert(history_.end(), r.history.begin() + (history_.empty() ? 0 : 1), r.history.end());
@@ -432,7 +436,7 @@ class Ladder::Climb {
     const Status status = r.status;
     if (better) best_ = std::move(r);
     started_ = true;
-    if (status == Status::converged || status == Status::interrupted || ran_out) {
+    if (status == Status::converged || status == Status::interrupted) {
       done_ = true;
       ended_ = status;
     } else if (status == Status::stagnated && better && at_rounding()) {
@@ -443,12 +447,16 @@ class Ladder::Climb {
       rung.why_left = "rounding allows no smaller residual with this x";
       as_far_as_rounding_ = done_;
       if (done_) reason_ = "rounding allows no smaller residual";
-    } else {
+    } else if (!ran_out) {
       rung.why_left = status == Status::max_iterations
                           ? "too slow: at the rate of its last iterations it will not arrive"
                       : status == Status::stagnated ? "its recurrence believes in a residual that is not the true one"
                       : status == Status::breakdown ? "it broke down"
                                                     : "its residual grew";
+    }
+    if (ran_out && !done_) {
+      done_ = true;
+      ended_ = status;
     }
     rungs_.push_back(std::move(rung));
   }

@@ -54,6 +54,7 @@ class Ladder {
   /// Takes new values for that rung. False where they cannot be factored there: the ladder begins anew.
   bool factor(const CsrView& a);
   void set_tolerances(double rtol, double atol);
+  void set_max_iterations(int most) { asked_.max_iterations = most; }
   Costs costs() const { return rung_->costs(); }
   void apply(std::span<const double> r, std::span<double> z) { rung_->apply(r, z); }
   std::size_t bytes() const { return rung_ ? rung_->bytes() : 0; }
@@ -67,7 +68,9 @@ class Ladder {
   /// What the ladder climbs from.
   struct Ground {
     std::function<Result()> first;  // runs the first rung on b and x
-    const Engine& engine;           // the first rung's
+    /// On another b, in host memory as x is, within so many iterations.
+    std::function<Result(std::span<const double> b, std::span<double> x, int most, Monitor&)> first_of;
+    const Engine& engine;  // the first rung's
     /// Gives the first rung the values that a rung above has; empty where it has them.
     std::function<void(const CsrView&)> renew = {};
     /// b and x, with the guess or the first rung's iterate in it, in host memory. Asked for once, by the first rung
@@ -101,6 +104,7 @@ class Ladder {
   std::unique_ptr<Solver> rung_;
   Options rung_options_;
   std::size_t reached_ = 0;  // its step
+  bool closed_ = false;      // columns summed to zero where that was last looked at
   int analyses_ = 0;
 };
 

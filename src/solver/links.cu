@@ -115,6 +115,7 @@ __global__ void add_product_kernel(Outer b, const double* x_there, const double*
 DeviceLinks::DeviceLinks(exec::Cuda space, std::shared_ptr<Ranks> ranks, std::shared_ptr<Coupling> coupling,
                          const Buffer<Index>& rows, sparse::HaloPlan planned)
     : ex_(std::move(space)),
+      member_(ex_),
       ranks_(std::move(ranks)),
       coupling_(std::move(coupling)),
       planned_(dynamic_cast<const sparse::PlannedCoupling*>(coupling_.get())),
@@ -134,6 +135,7 @@ DeviceLinks::DeviceLinks(exec::Cuda space, std::shared_ptr<Ranks> ranks, std::sh
 }
 
 bool DeviceLinks::connect(const exec::Cuda& member) {
+  member_ = member;
   if (std::exchange(tried_, true)) return words_ || nccl_;
   // Every rank has a plan, or none has.
   if (!planned_ || !member.connect()) return false;
@@ -221,7 +223,7 @@ void DeviceLinks::send(const T* x, const double* C) {
                                                                                              sent_.data());
   exec::cuda::launched("gathering what other ranks need");
   ex_.synchronise();
-  coupling_->start(sent_.data());
+  member_.in_company([&] { coupling_->start(sent_.data()); });
 }
 
 template <class T>
@@ -243,7 +245,7 @@ void DeviceLinks::receive(T* y, const double* R, int sign) {
                                                                                                     R, sign, y);
     return exec::cuda::launched("adding what other ranks sent");
   }
-  coupling_->finish(got_.data());
+  member_.in_company([&] { coupling_->finish(got_.data()); });
   const auto n = Index(rows_.size());
   if (n > 0)
     add_kernel<<<exec::cuda::blocks_for(n), exec::cuda::block_threads, 0, ex_.stream()>>>(n, rows_.data(), got_.data(),

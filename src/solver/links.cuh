@@ -47,7 +47,7 @@ class DeviceLinks final : public Links<exec::Cuda> {
   bool connect_nccl();
   void exchange() const;
 
-  exec::Cuda ex_;
+  exec::Cuda ex_, member_;
   std::shared_ptr<Ranks> ranks_;
   std::shared_ptr<Coupling> coupling_;
   const sparse::PlannedCoupling* planned_;

@@ -46,13 +46,17 @@ class HostLinks final : public Links<Space> {
   /// rows: those of the coupling, in the solver's order.
   HostLinks(Space space, std::shared_ptr<Coupling> coupling, const Buffer<Index>& rows)
       : ex_(std::move(space)),
+        member_(ex_),
         coupling_(std::move(coupling)),
         rows_(ex_.template allocate<Index>(rows.size())),
         sent_(ex_.template allocate<double>(rows.size())),
         got_(ex_.template allocate<double>(rows.size())) {
     ex_.copy_in(rows_, rows.data(), rows.size());
   }
-  bool connect(const Space&) override { return true; }
+  bool connect(const Space& member) override {
+    member_ = member;
+    return true;
+  }
   void start(const double* x, const double* C) override { send(x, C); }
   void start(const float* x, const double* C) override { send(x, C); }
   void finish(double* y, const double* R, int sign) override { receive(y, R, sign); }
@@ -65,17 +69,21 @@ class HostLinks final : public Links<Space> {
     ex_.for_each(rows_.size(), [x, C, rows = rows_.data(), sent = sent_.data()](Index k) {
       sent[k] = (C ? C[rows[k]] : 1.0) * double(x[rows[k]]);
     });
-    ex_.enqueue([coupling = coupling_, sent = sent_.data()](const exec::Host&) { coupling->start(sent); });
+    ex_.enqueue([member = member_, coupling = coupling_, sent = sent_.data()](const exec::Host&) {
+      member.in_company([&] { coupling->start(sent); });
+    });
   }
   template <class T>
   void receive(T* y, const double* R, int sign) {
-    ex_.enqueue([coupling = coupling_, got = got_.data()](const exec::Host&) { coupling->finish(got); });
+    ex_.enqueue([member = member_, coupling = coupling_, got = got_.data()](const exec::Host&) {
+      member.in_company([&] { coupling->finish(got); });
+    });
     ex_.for_each(rows_.size(), [y, R, sign, rows = rows_.data(), got = got_.data()](Index k) {
       y[rows[k]] += T(sign * (R ? R[rows[k]] : 1.0) * got[k]);
     });
   }
 
-  Space ex_;
+  Space ex_, member_;
   std::shared_ptr<Coupling> coupling_;
   exec::Array<Index> rows_;
   exec::Array<double> sent_, got_;

@@ -33,6 +33,11 @@ Buffer<Offset> offsets_of(const CsrView& a) {
   return a.offsets ? Buffer<Offset>(a.offsets, a.offsets + a.rows + 1) : Buffer<Offset>(1, Offset(0));
 }
 
+CsrMatrix copy_of(const CsrView& a) {
+  const auto nnz = std::size_t(a.nnz());
+  return {a.rows, a.cols, offsets_of(a), {a.columns, a.columns + nnz}, {a.values, a.values + nnz}};
+}
+
 bool overlap(std::span<const double> b, std::span<const double> x) {
   const std::less<const double*> before;
   return before(b.data(), x.data() + x.size()) && before(x.data(), b.data() + b.size());
@@ -257,8 +262,17 @@ void Solver::Body::form(const Given& given) {
     moved = fmt::format("the matrix's values were brought to host memory as well, where {} is set up", plan.precond);
 }
 
-/// Of the engine: where there is a ladder, its first rung.
-void Solver::Body::factor_first(const Given& given) {
+/// Where auto took what is for symmetric matrices, and the values are no longer those of one.
+void Solver::Body::choose_anew(const Given& given) {
+  const CsrMatrix kept = std::move(pattern_here);  // whose pattern `given` may be a view of
+  const std::string before = plan.method + " with " + plan.precond;
+  analyse(given);
+  notes.push_back(fmt::format("solver auto: {} with {} in place of {}, since the matrix is no longer symmetric",
+                              plan.method, plan.precond, before));
+}
+
+/// Of the engine: where there is a ladder, its first rung. on_the_ladder: which is climbing, and stays.
+void Solver::Body::factor_first(const Given& given, bool on_the_ladder) {
   const CsrView& a = given.a;
   first_is_current = false;
   const bool may_replace = options.precond == "auto";
@@ -266,6 +280,9 @@ void Solver::Body::factor_first(const Given& given) {
     try {
       agreed([&] { form(given); });
       break;
+    } catch (const NotSymmetric&) {
+      if (options.solver != "auto" || !may_replace || on_the_ladder) throw;
+      choose_anew(given);
     } catch (const ZeroPivot& e) {
       if (!may_replace) throw;
       const char* next = plan.precond == "jacobi" ? "none" : "jacobi";
@@ -301,6 +318,7 @@ void Solver::Body::factor(const Given& given) {
   const exec::Host host(options.threads);
   agreed([&] {
     if (!analysed) throw Error("factor comes after analyse");
+    require_all_here();
     if (!given.has_values() && a.nnz() > 0) throw Error("the matrix has no values");
     if (given.there && !values_seen) admit(*given.there, std::size_t(a.nnz()), "the array of values");
     if (!given.there && !values_seen && (a.rows != rows || a.cols != rows || sparse::pattern_hash(host, a) != pattern))
@@ -308,13 +326,14 @@ void Solver::Body::factor(const Given& given) {
   });
   factored = false;
   moved.clear();
+  const int analyses = counts.analyses;
   if (ladder && ladder->stands() && (given.there ? factor_rung_there(given) : ladder->factor(a)))
     first_is_current = false;
   else
     factor_first(given);
   factored = true;
   ++counts.factorisations;
-  seconds.factor = timer.seconds();
+  seconds.factor = timer.seconds() - (counts.analyses > analyses ? seconds.analyse : 0);
 }
 
 Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* monitor) {
@@ -332,34 +351,63 @@ Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* mo
   return s.solve({begin, run, [&] { return solver::Ladder::Sides{b, x}; }}, monitor);
 }
 
+namespace {
+struct Restored {
+  solver::Engine& engine;
+  int max_iterations;
+  ~Restored() { engine.set_max_iterations(max_iterations); }
+};
+}  // namespace
+
 Result Solver::Body::solve(const Sides& sides, Monitor* monitor) {
   solver::Timer timer;
   agreed([&] {
     if (!factored) throw Error("solve comes after analyse and factor");
+    require_all_here();
   });
   const bool from_zero = sides.begin();
 
   Monitor own;
   Monitor& watch = monitor ? *monitor : own;
   const auto first = [&] { return run(sides, from_zero, watch); };
+  const auto first_of = [this](std::span<const double> b, std::span<double> x, int most, Monitor& m) {
+    const bool zeros = std::all_of(x.begin(), x.end(), [](double v) { return v == 0; });
+    const auto within = [&](bool from_zeros, Monitor& w) {
+      engine->set_max_iterations(most);
+      const Restored restored{*engine, options.max_iterations};
+      return engine->solve(b, x, from_zeros, w);
+    };
+    return run({{}, within, {}}, zeros, m);
+  };
   std::function<void(const CsrView&)> renew;
+  CsrMatrix unlike;  // values that are no longer those of a symmetric matrix, of which a rung stood alone
   if (ladder && !first_is_current)
-    renew = [this](const CsrView& a) {
+    renew = [&](const CsrView& a) {
       try {
-        factor_first({a});
+        factor_first({a}, true);
+      } catch (const NotSymmetric&) {
+        unlike = copy_of(a);
       } catch (const Error&) {  // the next factor() says why
         factored = false;
       }
     };
   const auto climb = [&] {
     try {
-      return ladder->solve({first, *engine, renew, sides.bring}, watch);
+      return ladder->solve({first, first_of, *engine, renew, sides.bring}, watch);
     } catch (...) {  // the first rung has values of the factor before, and no other stands
       if (!first_is_current && !ladder->stands()) factored = false;
       throw;
     }
   };
   Result r = ladder ? climb() : first();
+  if (unlike.rows > 0) {  // with the ladder that climbed gone
+    try {
+      choose_anew({unlike});
+      factor_first({unlike});
+    } catch (const Error&) {
+      factored = false;
+    }
+  }
   if (!moved.empty()) r.notes.push_back(moved);
   if (sides.end) sides.end(r);
   ++counts.solves;
@@ -398,6 +446,7 @@ void Solver::apply(std::span<const double> r, std::span<double> z) {
   const auto n = std::size_t(s.rows);
   s.agreed([&] {
     if (!s.factored) throw Error("apply comes after analyse and factor");
+    s.require_all_here();
     if (r.size() != n || z.size() != n)
       throw Error(fmt::format("r and z must have {} entries; they have {} and {}", n, r.size(), z.size()));
   });
@@ -415,6 +464,17 @@ void Solver::set_tolerances(double rtol, double atol) {
   body_->engine->set_tolerances(rtol, atol);
   if (body_->ladder) body_->ladder->set_tolerances(rtol, atol);
 }
+
+void Solver::set_max_iterations(int most) {
+  Options changed = body_->options;
+  changed.max_iterations = most;
+  solver::require_numbers(changed);
+  body_->options = std::move(changed);
+  body_->engine->set_max_iterations(most);
+  if (body_->ladder) body_->ladder->set_max_iterations(most);
+}
+
+const std::vector<std::string>& Solver::notes() const { return body_->notes; }
 
 solver::Engine& solver::Inside::engine(Solver& solver) { return *solver.body_->engine; }
 bool solver::Inside::symmetric(const Solver& solver) { return solver.body_->all_symmetric; }

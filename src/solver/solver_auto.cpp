@@ -198,6 +198,13 @@ void Solver::Body::choose(const solver::Facts& facts, Offset nonzeros) {
       plan.form.ordering = options.ordering;
     if (plan.rearranged()) plan.triangular = false;
   }
+  const bool factors_its_own = plan.precond == "lu" || precond::sweeps_of(plan.precond) == precond::Sweeps::of_its_own;
+  const auto not_used = [&](const std::string& what, const std::string& why) {
+    notes.push_back(fmt::format("{}: not used, since {} {}", what, plan.precond, why));
+  };
+  if (options.shift != 0 && (plan.precond == "jacobi" || plan.precond == "none" || plan.precond == "lu"))
+    not_used(fmt::format("shift {}", options.shift), plan.precond == "lu" ? "exchanges rows" : "has no factors");
+  if (plan.precond == "lu" && options.scaling != "none") not_used("scaling " + options.scaling, "has its own");
   if (plan.ordering == "auto") {
     if (!on_gpu)
       chose("ordering", plan.ordering, "natural", "the host works fastest on it");
@@ -205,9 +212,9 @@ void Solver::Body::choose(const solver::Facts& facts, Offset nonzeros) {
       chose("ordering", plan.ordering, "block-multicolour", "few levels, at nearly natural order's convergence");
     else
       chose("ordering", plan.ordering, "natural", "nothing here depends on it");
-  } else if (on_gpu && !plan.triangular && plan.ordering != "natural") {
-    notes.push_back(
-        fmt::format("ordering {}: not used, since {} has no sweeps that depend on it", plan.ordering, plan.precond));
+  } else if (plan.ordering != "natural" &&
+             (on_gpu ? !plan.triangular : factors_its_own && plan.form.ordering == "natural")) {
+    not_used("ordering " + plan.ordering, plan.precond == "lu" ? "has its own" : "has no sweeps that depend on it");
     plan.ordering = "natural";
   }
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/together.hpp"
+#include "krilu/error.hpp"
 #include "krilu/solver.hpp"
 #include "solver/engine.hpp"
 #include "solver/ladder.hpp"
@@ -65,6 +66,11 @@ struct Solver::Body {
   void agreed(F f) const {
     ranks() ? together(*ranks(), f) : f();
   }
+  /// A rank that left in the middle of what all do stands at another place than the others.
+  void require_all_here() const {
+    if (engine->gave_up())
+      throw Error("a rank left the last solve in the middle, and the others lost it: analyse the matrix again (setup)");
+  }
   void choose_device();
   void analyse(const Given& given);
   solver::Facts in_all(const CsrView& a, solver::Facts facts);
@@ -72,7 +78,8 @@ struct Solver::Body {
   void put_up_ladder(const CsrView& a, const solver::Facts& facts);
   void setup(const Given& given);
   void factor(const Given& given);
-  void factor_first(const Given& given);
+  void choose_anew(const Given& given);
+  void factor_first(const Given& given, bool on_the_ladder = false);
   void form(const Given& given);
   /// Whether Jacobi may take the place of sweeps in coloured blocks: nothing was named that is for sweeps alone.
   bool may_weigh() const {

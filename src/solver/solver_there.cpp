@@ -110,7 +110,7 @@ Result Solver::solve(DeviceSpan<const double> b, DeviceSpan<double> x, Monitor* 
   sides.end = [&](Result& r) {
     if (x_here.empty()) return;
     s.there().send(x.data, x_here.data(), n);
-    r.notes.push_back("b and x were brought to host memory, where rungs above the ladder's first work");
+    r.notes.push_back("b and x were brought to host memory, where the ladder works beyond its first rung");
   };
   return s.solve(sides, monitor);
 }

@@ -130,12 +130,9 @@ class WarpRunner {
   }
   template <class Launch_>
   std::pair<cudaEvent_t, cudaEvent_t> timed(const Launch_& launch) const {
-    cudaGraph_t graph;
+    const auto graph = space_.recorded(launch);
     cudaGraphExec_t ready;
-    exec::require_cuda(cudaStreamBeginCapture(space_.stream(), cudaStreamCaptureModeRelaxed), "recording sweeps");
-    launch();
-    exec::require_cuda(cudaStreamEndCapture(space_.stream(), &graph), "recording sweeps");
-    exec::require_cuda(cudaGraphInstantiate(&ready, graph, 0), "recording sweeps");
+    exec::require_cuda(cudaGraphInstantiate(&ready, graph.get(), 0), "recording sweeps");
     std::pair<cudaEvent_t, cudaEvent_t> e;
     exec::require_cuda(cudaEventCreate(&e.first), "making an event");
     exec::require_cuda(cudaEventCreate(&e.second), "making an event");
@@ -143,7 +140,6 @@ class WarpRunner {
     exec::require_cuda(cudaGraphLaunch(ready, space_.stream()), "launching sweeps");
     exec::require_cuda(cudaEventRecord(e.second, space_.stream()), "timing");
     exec::require_cuda(cudaGraphExecDestroy(ready), "recording sweeps");  // once it has run
-    exec::require_cuda(cudaGraphDestroy(graph), "recording sweeps");
     return e;
   }
   void settle() const;

@@ -273,6 +273,26 @@ TEST(DistributedSolver, NewValuesNeedNoNewAnalysis) {
   });
 }
 
+TEST(DistributedSolver, NothingIsSolvedAfterValuesThatOneRankRefused) {
+  const CsrMatrix a = generate("gen:convdiff2d:20x20");
+  const auto b = random_vector(std::size_t(a.rows), 2, -1, 1);
+  run_ranks(2, [&](const std::shared_ptr<Communicator>& c) {
+    RowsMatrix rows = rows_of(a, {0, 200, 400}, c->rank());
+    DistributedSolver solver(options_of("bicgstab", "dilu"), c);
+    solver.setup(rows);
+    std::vector<double> x(200), y(200);
+    solver.solve({b.data() + rows.first, 200}, x);
+    for (double& v : rows.values) v *= 4;
+    RowsMatrix bad = rows;
+    if (c->rank() == 1) bad.values.front() = std::nan("");  // outside of the block
+    expect_words(refusal([&] { solver.factor(bad); }), {"rank 1 of 2", "NaN"});
+    expect_words(refusal([&] { solver.solve({b.data() + rows.first, 200}, y); }), {"factor", "failed"});
+    solver.factor(rows);
+    EXPECT_EQ(solver.solve({b.data() + rows.first, 200}, y).status, Status::converged);
+    for (std::size_t i = 0; i < 200; ++i) EXPECT_NEAR(4 * y[i], x[i], 1e-6);
+  });
+}
+
 TEST(DistributedSolver, OtherOptionsOnOtherRanksAreRefused) {
   run_ranks(3, [&](const std::shared_ptr<Communicator>& c) {
     Options options = options_of("bicgstab", "dilu");

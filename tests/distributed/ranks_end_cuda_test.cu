@@ -128,6 +128,39 @@ TEST(GpuRanks, ARankThatGaveUpIsMissedThroughNccl) {
   exec::cuda::patience = patience;
 }
 
+/// Of ranks that are coupled by nothing: it fails in one of its calls.
+class FailingCoupling final : public Coupling {
+ public:
+  explicit FailingCoupling(int after) : left_(after) {}
+  std::span<const Index> rows() const override { return {}; }
+  void start(const double*) override {}
+  void finish(double*) override {
+    if (--left_ == 0) throw Error("the network is down");
+  }
+
+ private:
+  int left_;
+};
+
+TEST(GpuRanks, WhatACouplingThrowsOnOneRankInTheMiddleAllRanksThrow) {
+  KRILU_REQUIRE_GPU();
+  const CsrMatrix a = generate("gen:convdiff2d:60x60");
+  const auto b = random_vector(std::size_t(a.rows), 3, -1, 1);
+  for (const int after : {1, 2, 7})
+    run_ranks(2, [&](const std::shared_ptr<Communicator>& c) {
+      Options options;
+      options.device = device_of(c->rank());
+      options.solver = "bicgstab";
+      options.precond = "dilu";
+      Solver solver(options, Team{c, std::make_shared<FailingCoupling>(c->rank() == 1 ? after : 0)});
+      solver.setup(a);
+      std::vector<double> x(b.size());
+      expect_words(refusal([&] { solver.solve(b, x); }), {"rank 1 of 2", "network"});
+      std::fill(x.begin(), x.end(), 0.0);
+      EXPECT_EQ(solver.solve(b, x).status, Status::converged);
+    });
+}
+
 TEST(GpuRanks, TeamsOfTheSameRanksShareACommunicator) {
   KRILU_REQUIRE_NCCL();
   const By by(Way::nccl);

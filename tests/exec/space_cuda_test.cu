@@ -14,6 +14,7 @@
 
 #include "base/half.hpp"
 #include "exec/cuda.cuh"
+#include "krilu/error.hpp"
 #include "support/gpu.cuh"
 
 namespace krilu::exec {
@@ -404,6 +405,21 @@ TEST(CudaSpace, ARenewedRecordingDoesWhatItsBodyDoesNow) {
     expected.insert(expected.end(), {go, 2 * go});
   }
   EXPECT_EQ(renewed_goes(ex, loops), expected);
+}
+
+TEST(CudaSpace, AFailureWhileTheStreamRecordsLeavesItAsItWas) {
+  KRILU_REQUIRE_GPU();
+  const Cuda ex;
+  const auto x = ex.allocate<double>(1000);
+  const auto fail = [&] {
+    fill(ex, x, 1);
+    throw Error("in the middle");
+  };
+  EXPECT_THROW(ex.milliseconds(fail), Error);
+  fill(ex, x, 2);
+  EXPECT_EQ(out(ex, x)[0], 2);
+  EXPECT_GT(ex.milliseconds([&] { fill(ex, x, 3); }), 0);
+  EXPECT_EQ(out(ex, x)[0], 3);
 }
 
 TEST(CudaSpace, CopiesArriveWholeWhateverTheirSize) {

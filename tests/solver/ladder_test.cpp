@@ -15,6 +15,7 @@
 
 #include "krilu/io.hpp"
 #include "krilu/solver.hpp"
+#include "solver/honest.hpp"
 #include "solver/moved.hpp"
 #include "solver/sparse_lu.hpp"
 #include "support/refusal.hpp"
@@ -26,46 +27,17 @@ namespace {
 using namespace krilu;
 using test::any_has;
 using test::disordered;
+using test::expect_honest;
 using test::expect_words;
 using test::from_dense;
 using test::moved;
 using test::natural_order;
+using test::neumann;
 using test::ones;
 using test::random_powers;
 using test::shuffled_order;
 using test::solved;
 using test::Solved;
-
-/// What rounding may change in ||b - A x|| / ||b|| when it is formed in double.
-double rounding_of_residual(const CsrMatrix& a, const std::vector<double>& x, const std::vector<double>& b) {
-  double sum = 0, rhs = 0;
-  for (Index i = 0; i < a.rows; ++i) {
-    double terms = std::abs(b[std::size_t(i)]);
-    const auto begin = std::size_t(a.offsets[std::size_t(i)]), end = std::size_t(a.offsets[std::size_t(i) + 1]);
-    for (auto k = begin; k < end; ++k) terms += std::abs(a.values[k] * x[std::size_t(a.columns[k])]);
-    sum += std::pow(terms * double(end - begin + 1), 2);
-    rhs += b[std::size_t(i)] * b[std::size_t(i)];
-  }
-  return std::numeric_limits<double>::epsilon() * std::sqrt(sum / rhs);
-}
-
-/// What must hold of every result, however it ended.
-void expect_honest(const CsrMatrix& a, const std::vector<double>& b, const Solved& s) {
-  for (double v : s.x) ASSERT_TRUE(std::isfinite(v));
-  const double truth = test::true_residual(a, s.x, b);
-  EXPECT_NEAR(s.r.relative_residual, truth, 1e-6 * truth + rounding_of_residual(a, s.x, b));
-  ASSERT_EQ(s.r.history.size(), std::size_t(s.r.iterations) + 1);
-  EXPECT_EQ(s.r.history.back(), s.r.relative_residual);
-  int iterations = 0;
-  for (const Rung& rung : s.r.rungs) iterations += rung.iterations;
-  if (!s.r.rungs.empty()) {
-    EXPECT_EQ(iterations, s.r.iterations);
-  }
-  for (std::size_t k = 0; k + 1 < s.r.rungs.size(); ++k) EXPECT_FALSE(s.r.rungs[k].why_left.empty());
-  if (s.r.status == Status::converged && !s.r.rungs.empty()) {
-    EXPECT_TRUE(s.r.rungs.back().why_left.empty());
-  }
-}
 
 /// [A B^T; B 0]: a five-point A and constraints between neighbouring pairs; zeros on the diagonal of all of them.
 CsrMatrix saddle_point(Index side, bool stores_zeros) {
@@ -344,148 +316,6 @@ TEST(Ladder, AStructurallySingularMatrixEndsWithItsRowsNamed) {
   const Solved reached = solved(a, b);
   expect_honest(a, b, reached);
   EXPECT_EQ(reached.r.status, Status::converged);
-}
-
-/// The Neumann problem, and so much more on the diagonal.
-CsrMatrix neumann(double more) {
-  CsrMatrix a = generate("gen:poisson2d:15x15");
-  for (Index i = 0; i < a.rows; ++i) {
-    double sum = more;
-    std::size_t diagonal = 0;
-    for (auto k = std::size_t(a.offsets[std::size_t(i)]); k < std::size_t(a.offsets[std::size_t(i) + 1]); ++k) {
-      if (a.columns[k] == i)
-        diagonal = k;
-      else
-        sum -= a.values[k];
-    }
-    a.values[diagonal] = sum;
-  }
-  return a;
-}
-
-TEST(Ladder, ASingularMatrixOfFullPatternEndsWithItsBestIterate) {
-  const CsrMatrix a = neumann(0);  // and a right-hand side with a mean
-  std::vector<double> solvable = test::random_values(std::size_t(a.rows), 2);
-  const double n = double(a.rows), mean = std::accumulate(solvable.begin(), solvable.end(), 0.0) / n;
-  for (double& v : solvable) v -= mean;
-  for (double more : {1e-6, 1e-2, 1.0, -30.0, 1e9}) {
-    SCOPED_TRACE(more);
-    std::vector<double> b = solvable;
-    for (double& v : b) v += more;
-    const Solved s = solved(a, b);
-    expect_honest(a, b, s);
-    EXPECT_EQ(s.r.status, Status::stagnated);
-    const double least = std::abs(more) * std::sqrt(n / std::inner_product(b.begin(), b.end(), b.begin(), 0.0));
-    EXPECT_NEAR(s.r.relative_residual, least, 1e-7 * least + 1e-8);
-    for (double v : s.x) ASSERT_LE(std::abs(v), 1e3) << "a constant beyond use";
-    EXPECT_LE(test::true_residual(a, s.x, solvable), 1e-6);
-    EXPECT_TRUE(any_has(s.r.notes, "not solved: the matrix is singular, since its columns sum to zero"));
-    EXPECT_EQ(std::ranges::count_if(s.r.notes, [](const std::string& note) { return note.starts_with("not solved"); }),
-              1);
-  }
-  // One that is nothing else: rounding is no right-hand side.
-  const Solved mean_alone = solved(a, std::vector<double>(std::size_t(a.rows), 0.1));
-  EXPECT_EQ(mean_alone.r.status, Status::stagnated);
-  EXPECT_EQ(mean_alone.x, std::vector<double>(std::size_t(a.rows), 0.0));
-  // One without is solved at the first rung.
-  EXPECT_EQ(solved(a, solvable).r.rungs.size(), 1u);
-  EXPECT_EQ(solved(a, solvable).r.status, Status::converged);
-}
-
-/// What is carried through a closed box, and spreads: what one cell gives its neighbour has. The flow has sources and
-/// sinks, so that a constant is no solution. A face's value is that of the cell upwind, or the mean of both.
-CsrMatrix closed_box(double speed, bool upwind = true) {
-  test::Dense d = test::to_dense(neumann(0));
-  const std::vector<double> flow = test::random_values(d.size() * d.size(), 31);
-  for (std::size_t i = 0; i < d.size(); ++i)
-    for (std::size_t j = 0; j < i; ++j) {
-      if (d[i][j] == 0) continue;
-      const double f = speed * flow[i * d.size() + j];
-      const double of_i = upwind ? std::max(f, 0.0) : f / 2, of_j = upwind ? std::min(f, 0.0) : f / 2;
-      d[i][i] += of_i;
-      d[j][i] -= of_i;
-      d[i][j] += of_j;
-      d[j][j] -= of_j;
-    }
-  return from_dense(d);
-}
-
-TEST(Ladder, WhatIsConservedInAClosedBoxHasNoMean) {
-  const CsrMatrix a = closed_box(3);
-  const std::vector<double> b = test::random_values(std::size_t(a.rows), 5);
-  const double n = double(a.rows), mean = std::accumulate(b.begin(), b.end(), 0.0) / n;
-  const Solved s = solved(a, b);
-  expect_honest(a, b, s);
-  EXPECT_EQ(s.r.status, Status::stagnated);
-  const double least = std::abs(mean) * std::sqrt(n / std::inner_product(b.begin(), b.end(), b.begin(), 0.0));
-  EXPECT_NEAR(s.r.relative_residual, least, 1e-7 * least);
-  for (double v : s.x) ASSERT_LE(std::abs(v), 1e3);
-  EXPECT_TRUE(any_has(s.r.notes, "not solved: the matrix is singular, since its columns sum to zero"));
-  EXPECT_EQ(s.r.rungs.back().why_left, "of b without its mean: no x leaves less of the whole");
-  // As far as rounding lets it is what can be done, too.
-  const Solved further = solved(a, b, {.rtol = 1e-18});
-  expect_honest(a, b, further);
-  EXPECT_NEAR(further.r.relative_residual, least, 1e-7 * least);
-  EXPECT_TRUE(any_has(further.r.notes, "this x is that of b without its mean"));
-}
-
-TEST(Ladder, ARungThatStandsLeavesTheMeanOutToo) {
-  const CsrMatrix a = closed_box(30, false);
-  std::vector<double> b = test::random_values(std::size_t(a.rows), 5), x(b.size(), 0.0);
-  const double n = double(a.rows), mean = std::accumulate(b.begin(), b.end(), 0.0) / n;
-  std::vector<double> solvable = b;
-  for (double& v : solvable) v -= mean;
-  Solver solver(Options{});
-  solver.setup(a);
-  const Result first = solver.solve(solvable, x);
-  EXPECT_EQ(first.status, Status::converged);
-  ASSERT_GT(first.rungs.size(), 1u);
-  const double least = std::abs(mean) * std::sqrt(n / std::inner_product(b.begin(), b.end(), b.begin(), 0.0));
-  for (int times = 0; times < 2; ++times) {
-    std::fill(x.begin(), x.end(), 0.0);
-    const Result r = solver.solve(b, x);
-    expect_honest(a, b, {r, x});
-    EXPECT_EQ(r.status, Status::stagnated);
-    EXPECT_NEAR(r.relative_residual, least, 1e-7 * least);
-    EXPECT_EQ(r.rungs.back().what, first.rungs.back().what);
-    EXPECT_EQ(r.rungs.back().why_left, "of b without its mean: no x leaves less of the whole");
-    EXPECT_EQ(r.rungs.size(), 2u);
-  }
-}
-
-// Its equations in another sequence: zeros on the diagonal, and no first rung to fail.
-TEST(Ladder, TheMeanIsLeftOutWhereTheFirstRungIs) {
-  test::Dense d = test::to_dense(closed_box(3));
-  std::rotate(d.begin(), d.begin() + 7, d.end());
-  const CsrMatrix a = from_dense(d);
-  const std::vector<double> b = test::random_values(std::size_t(a.rows), 5);
-  const double n = double(a.rows), mean = std::accumulate(b.begin(), b.end(), 0.0) / n;
-  const Solved s = solved(a, b);
-  expect_honest(a, b, s);
-  EXPECT_EQ(s.r.status, Status::stagnated);
-  const double least = std::abs(mean) * std::sqrt(n / std::inner_product(b.begin(), b.end(), b.begin(), 0.0));
-  EXPECT_NEAR(s.r.relative_residual, least, 1e-7 * least);
-  EXPECT_TRUE(any_has(s.r.notes, "its columns sum to zero"));
-}
-
-// Its transpose: a constant is a solution of A x = 0, and what A gives is nothing that a look at A tells.
-TEST(Ladder, RowsThatSumToZeroAreSaidToBeSingularWhereNothingArrived) {
-  const test::Dense box = test::to_dense(closed_box(3));
-  test::Dense d = box;
-  for (std::size_t i = 0; i < d.size(); ++i)
-    for (std::size_t j = 0; j < d.size(); ++j) d[i][j] = box[j][i];
-  const CsrMatrix a = from_dense(d);
-  const std::vector<double> b = test::random_values(std::size_t(a.rows), 5);
-  const Solved s = solved(a, b);
-  expect_honest(a, b, s);
-  EXPECT_EQ(s.r.status, Status::stagnated);
-  EXPECT_LT(s.r.relative_residual, 1);
-  EXPECT_TRUE(any_has(s.r.notes, "not solved: the matrix is singular, since its rows sum to zero"));
-  // What it gives is solved.
-  std::vector<double> given(d.size(), 0.0);
-  const std::vector<double> x = test::random_values(d.size(), 6);
-  for (std::size_t i = 0; i < d.size(); ++i) given[i] = std::inner_product(d[i].begin(), d[i].end(), x.begin(), 0.0);
-  EXPECT_EQ(solved(a, given).r.status, Status::converged);
 }
 
 TEST(Ladder, KeepsToTheLimitOfIterationsOverAllRungs) {

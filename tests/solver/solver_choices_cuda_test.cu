@@ -96,6 +96,30 @@ TEST(GpuSolver, AZeroPivotFallsBackToJacobiWhereTheChoiceIsLeft) {
   EXPECT_EQ(solved_on("cuda", a, {1, 2, 3}, o).r.precond, "dilu");
 }
 
+TEST(GpuSolver, ValuesThatAreNoLongerSymmetricAreChosenForAnew) {
+  KRILU_REQUIRE_GPU();
+  for (const char* matrix : {"gen:poisson2d:12x12", "gen:poisson3d:30x30x30"}) {
+    CsrMatrix a = generate(matrix);
+    const auto b = random_vector(std::size_t(a.rows), 3, -1, 1);
+    Options options;
+    options.device = "cuda";
+    Solver solver(options);
+    solver.setup(a);
+    std::vector<double> x(b.size());
+    EXPECT_EQ(solver.solve(b, x).precond, "dic");
+    a.values[1] *= 1 + 1e-15;
+    for (int times = 0; times < 2; ++times) {
+      solver.factor(a);
+      std::fill(x.begin(), x.end(), 0.0);
+      const Result r = solver.solve(b, x);
+      EXPECT_EQ(r.status, Status::converged);
+      EXPECT_EQ(r.solver, "bicgstab");
+      EXPECT_TRUE(any_has(r.notes, "in place of cg with dic"));
+    }
+    EXPECT_EQ(solver.counts().analyses, 2);
+  }
+}
+
 TEST(GpuSolver, TroubleIsForgottenWhereTheNextValuesHaveNone) {
   KRILU_REQUIRE_GPU();
   const CsrMatrix good = generate("gen:poisson2d:12x12"), meshed = generate("gen:poisson3d27:5x5x5");

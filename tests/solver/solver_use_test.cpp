@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,38 @@ TEST(Rounds, ValuesChangeWithoutANewAnalysis) {
       EXPECT_EQ(solver.counts().solves, 10);
       EXPECT_EQ(solver.rows(), 81);
     }
+}
+
+TEST(Rounds, ValuesThatAreNoLongerSymmetricAreChosenForAnew) {
+  for (const char* device : {"host", "emulated"}) {
+    SCOPED_TRACE(device);
+    CsrMatrix a = generate("gen:poisson2d:12x12");
+    const auto b = test::random_values(144, 3);
+    Solver solver({.device = device});
+    solver.setup(a);
+    std::vector<double> x(144, 0.0);
+    EXPECT_EQ(solver.solve(b, x).solver, "cg");
+    a.values[1] *= 1 + 1e-15;  // of assembly
+    for (int times = 0; times < 2; ++times) {
+      solver.factor(a);
+      std::fill(x.begin(), x.end(), 0.0);
+      const Result r = solver.solve(b, x);
+      EXPECT_EQ(r.status, Status::converged);
+      EXPECT_EQ(r.solver, "bicgstab");
+      EXPECT_EQ(r.precond, "dilu");
+      EXPECT_TRUE(test::any_has(r.notes, "bicgstab with dilu in place of cg with dic"));
+      EXPECT_LT(test::true_residual(a, x, b), 1.01e-8);
+    }
+    EXPECT_EQ(solver.counts().analyses, 2);
+    EXPECT_EQ(solver.counts().factorisations, 3);
+    // What was named stays, and says what is wrong.
+    Solver named({.solver = "cg", .precond = "dic", .device = device});
+    named.analyse(a);
+    expect_words(refusal([&] { named.factor(a); }), {"dic", "symmetric"});
+    Solver half({.solver = "cg", .device = device});
+    half.analyse(a);
+    expect_words(refusal([&] { half.factor(a); }), {"dic", "symmetric"});
+  }
 }
 
 TEST(Rounds, TheGuessIsUsed) {
@@ -163,6 +196,32 @@ TEST(Orderings, ChangeTheEliminationAndNotTheAnswer) {
   EXPECT_GT(colours.size(), natural.size()) << "few levels cost iterations";
 }
 
+TEST(Orderings, ThatNothingDependsOnAreSaidNotToBeUsed) {
+  const CsrMatrix a = generate("gen:convdiff2d:20x20");
+  const auto notes_of = [&](const Options& o) { return solved(a, ones(a), o).r.notes; };
+  const auto said = [&](const Options& o) { return test::any_has(notes_of(o), "ordering multicolour: not used"); };
+  for (const char* precond : {"block-ilu:4", "ras:4", "lu"}) {
+    if (std::string(precond) == "lu" && solver::SparseLu::name().empty()) continue;
+    const Options o{.solver = "gmres", .precond = precond, .ordering = "multicolour", .device = "host"};
+    EXPECT_TRUE(said(o)) << precond;
+    EXPECT_EQ(solved(a, ones(a), o).r.ordering, "natural") << precond;
+  }
+  EXPECT_TRUE(said({.solver = "gmres-ir", .precond = "iluk:1", .ordering = "multicolour", .device = "host"}));
+  for (const char* precond : {"iluk:1", "ilu0", "dilu", "jacobi"})
+    EXPECT_FALSE(said({.solver = "gmres", .precond = precond, .ordering = "multicolour", .device = "host"})) << precond;
+}
+
+TEST(Shift, IsSaidNotToBeUsedWhereThereAreNoPivots) {
+  const CsrMatrix a = generate("gen:convdiff2d:20x20");
+  for (const char* precond : {"jacobi", "none", "lu"}) {
+    if (std::string(precond) == "lu" && solver::SparseLu::name().empty()) continue;
+    const Options o{.solver = "gmres", .precond = precond, .device = "host", .shift = 0.5};
+    EXPECT_TRUE(test::any_has(solved(a, ones(a), o).r.notes, "shift 0.5: not used")) << precond;
+  }
+  EXPECT_FALSE(test::any_has(
+      solved(a, ones(a), {.solver = "gmres", .precond = "dilu", .device = "host", .shift = 0.5}).r.notes, "shift"));
+}
+
 TEST(Combinations, AllMeetTheirTolerance) {
   const CsrMatrix general = generate("gen:convdiff2d:14x11"), symmetric = generate("gen:poisson2d:14x11");
   const auto b = test::random_values(154, 13);
@@ -239,6 +298,15 @@ TEST(Bytes, AreCountedAndRoughlyRight) {
     const double grows = bytes("gmres", "none", 40, device) - bytes("gmres", "none", 20, device);
     EXPECT_NEAR(grows, 20 * 8 * n, 8 * 60 * 60);
     EXPECT_NEAR(bytes("fgmres", "none", 20, device) - bytes("gmres", "none", 20, device), 20 * 8 * n, 64);
+  }
+}
+
+TEST(Bytes, AreNotThoseOfALimitThatIsNone) {
+  const CsrMatrix a = generate("gen:poisson2d:12x12");
+  for (const char* device : {"host", "emulated"}) {
+    const Solved s = solved(a, ones(a), {.device = device, .max_iterations = std::numeric_limits<int>::max()});
+    EXPECT_EQ(s.r.status, Status::converged);
+    EXPECT_LT(s.r.bytes, 100'000'000u);
   }
 }
 

@@ -322,6 +322,82 @@ TEST(Team, ACallersPreconditionerIsUsedAndWorksInDouble) {
     });
 }
 
+/// A coupling whose owner fails in the middle of a solve.
+class Failing final : public Coupling {
+ public:
+  Failing(std::shared_ptr<Part> part, int& left) : part_(std::move(part)), left_(left) {}
+  std::span<const Index> rows() const override { return part_->rows(); }
+  void start(const double* x) override { part_->start(x); }
+  void finish(double* y) override {
+    part_->finish(y);
+    if (--left_ == 0) throw std::runtime_error("the network is down");
+  }
+
+ private:
+  std::shared_ptr<Part> part_;
+  int& left_;
+};
+
+TEST(Team, WhatACallersCodeThrowsOnOneRankInTheMiddleAllRanksThrow) {
+  const CsrMatrix a = generate("gen:convdiff2d:12x12");
+  const auto b = random_vector(std::size_t(a.rows), 1, -1, 1);
+  for (const char* device : {"host", "emulated"})
+    for (const char* method : {"bicgstab", "gmres", "fgmres"})
+      for (const bool in_coupling : {false, true})
+        for (const int after : {1, 2, 5, 6}) {
+          SCOPED_TRACE(std::string(device) + " " + method + (in_coupling ? ", coupling " : ", preconditioner ") +
+                       std::to_string(after));
+          run_ranks(3, [&](const std::shared_ptr<Communicator>& team) {
+            const Index begin = 48 * team->rank();
+            const auto part = std::make_shared<Part>(team, a, begin, begin + 48);
+            int calls = 0, left = 0;
+            const int fails = team->rank() == 1 ? after : 0;
+            Team own{team, std::make_shared<Failing>(part, left), [&](std::span<const double> r, std::span<double> z) {
+                       for (std::size_t i = 0; i < r.size(); ++i) z[i] = r[i] / 5;
+                       if (!in_coupling && ++calls == fails) throw Error("out of paint");
+                     }};
+            Options options;
+            options.device = device;
+            options.solver = method;
+            Solver solver(options, own);
+            solver.setup(part->block);
+            if (in_coupling) left = fails;
+            std::vector<double> x(48);
+            expect_words(refusal([&] {
+                           solver.solve({b.data() + begin, 48}, x);
+                         }),
+                         {"rank 1 of 3", in_coupling ? "network" : "paint"});
+            // It was the caller's, and the solver is as it was.
+            std::fill(x.begin(), x.end(), 0.0);
+            EXPECT_EQ(solver.solve({b.data() + begin, 48}, x).status, Status::converged);
+            // Nor is an application different.
+            if (!in_coupling) {
+              calls = fails > 0 ? fails - 1 : 0;
+              expect_words(refusal([&] { solver.apply({b.data() + begin, 48}, x); }), {"rank 1 of 3", "paint"});
+            }
+          });
+        }
+}
+
+TEST(Team, WhatACallersPreconditionerThrowsWhileItIsTimedIsThrownThere) {
+  const CsrMatrix a = generate("gen:convdiff2d:12x12");
+  run_ranks(1, [&](const std::shared_ptr<Communicator>& team) {
+    bool fails = false;
+    Solver solver({.solver = "bicgstab", .device = "host"},
+                  Team{team, std::make_shared<Part>(team, a, 0, a.rows), [&](auto r, auto z) {
+                         std::copy(r.begin(), r.end(), z.begin());
+                         if (fails) throw Error("out of paint");
+                       }});
+    solver.setup(a);
+    fails = true;
+    expect_words(refusal([&] { solver.costs(); }), {"paint"});
+    fails = false;
+    std::vector<double> r(std::size_t(a.rows), 1.0), z(r.size());
+    solver.apply(r, z);
+    EXPECT_EQ(z, r);
+  });
+}
+
 TEST(Team, RanksWithoutRowsOrEntriesLeaveTheChoiceToTheOthers) {
   const CsrMatrix a = generate("gen:poisson2d:20x20");
   run_ranks(3, [&](const std::shared_ptr<Communicator>& team) {

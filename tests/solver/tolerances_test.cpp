@@ -75,6 +75,23 @@ TEST_P(Tolerances, AreKeptThroughAnotherAnalysis) {
   EXPECT_LE(solve(solver, other).relative_residual, 1e-9);
 }
 
+TEST_P(Tolerances, SoIsTheLimitOfIterations) {
+  const CsrMatrix a = generate("gen:convdiff2d:25x20");
+  for (const char* method : {"gmres", "auto"}) {
+    Solver solver({.solver = method, .device = GetParam(), .threads = 1, .max_iterations = 3});
+    solver.setup(a);
+    for (const int most : {3, 5, 0, 1, 1000, 2}) {
+      solver.set_max_iterations(most);
+      const Result r = solve(solver, a);
+      EXPECT_EQ(r.status, most == 1000 ? Status::converged : Status::max_iterations) << most;
+      EXPECT_TRUE(most == 1000 ? r.iterations > 5 : r.iterations == most) << r.iterations;
+    }
+    EXPECT_THROW(solver.set_max_iterations(-1), Error);
+    EXPECT_EQ(solve(solver, a).iterations, 2);
+    EXPECT_EQ(solver.counts().analyses, 1);
+  }
+}
+
 TEST_P(Tolerances, NegativeOnesAreRefusedAndChangeNothing) {
   const CsrMatrix a = generate("gen:convdiff2d:25x20");
   Solver solver({.solver = "gmres", .precond = "ilu0", .device = GetParam(), .threads = 1, .rtol = 1e-6});
