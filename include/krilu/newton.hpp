@@ -78,7 +78,7 @@ struct NewtonResult {
   int iterations = 0;          // steps
   int inner_iterations = 0;
   int evaluations = 0;  // of F, those for differences apart
-  double residual = 0;  // ||F(x)||_2
+  double residual = 0;  // ||F(x)||_2 of the x that is returned: the least of the history
   double initial_residual = 0;
   std::vector<NewtonStep> history;
   std::string solver, precond, forcing, jacobian, device;  // what was used

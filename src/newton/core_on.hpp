@@ -71,7 +71,7 @@ class CoreOn final : public Core {
   std::size_t bytes() const override {
     return part_.bytes() + sums_.bytes() + (outside_here_.size() + values_here_.size()) * sizeof(double) +
            solver_.bytes() + f_.bytes() + x_.bytes() + F_.bytes() + d_.bytes() + x_next_.bytes() + F_next_.bytes() +
-           inside_.bytes() + outside_.bytes() + block_values_.bytes() + outside_values_.bytes();
+           x_best_.bytes() + inside_.bytes() + outside_.bytes() + block_values_.bytes() + outside_values_.bytes();
   }
 
   // Parts of solve(): public because nvcc takes kernels in public members only.
@@ -167,6 +167,7 @@ class CoreOn final : public Core {
   Evaluation<Space> f_;
   std::size_t n_;
   exec::Array<double> x_, F_, d_, x_next_, F_next_, sums_;
+  exec::Array<double> x_best_;            // where steps are taken unseen
   exec::Array<Offset> inside_, outside_;  // over ranks: entries of the block and outside of it, among all
   exec::Array<double> block_values_, outside_values_;
   std::vector<double> outside_here_, values_here_;
@@ -218,6 +219,9 @@ NewtonResult CoreOn<Space>::solve(std::span<double> x, double rtol, double atol,
   out.history.push_back({.residual = now});
   const double target = of_first(part_.ranks(), std::max(rtol * now, atol));
   Forcing forcing(forcing_by_name(options_.forcing), options_.first_forcing, options_.most_forcing);
+  double best = now;  // ||F|| at x_, or, where that is greater, at x_best_
+  bool at_best = true;
+  if (options_.line_search == "none" && x_best_.size() < n_) x_best_ = ex_.template allocate<double>(n_);
   int age = options_.lag;  // steps that the preconditioner has served; the first has none
   bool done = false;
   const auto finish = [&](Status s) {
@@ -253,10 +257,18 @@ NewtonResult CoreOn<Space>::solve(std::span<double> x, double rtol, double atol,
     const double s = search.length();
     if (found) {
       forcing.took(now, std::abs(1 - s) * now + s * step.linear_residual * now);
+      if (at_best && !(next < now)) {  // with no line search alone
+        std::swap(x_, x_best_);
+        at_best = false;
+      }
       std::swap(x_, x_next_);
       std::swap(F_, F_next_);
       step.length = s;
       now = next;
+      if (now < best) {
+        best = now;
+        at_best = true;
+      }
       ++out.iterations;
     }
     out.inner_iterations += step.inner_iterations;
@@ -283,10 +295,10 @@ NewtonResult CoreOn<Space>::solve(std::span<double> x, double rtol, double atol,
       out.notes.push_back("the steps became shorter than the step tolerance");
     }
   }
-  ex_.copy_out(x.data(), x_, n_);
+  ex_.copy_out(x.data(), at_best ? x_ : x_best_, n_);
   agreed([] {});  // nobody leaves while another may wait for what it sent
 
-  out.residual = now;
+  out.residual = best;
   out.evaluations = evaluations_;
   if (linear_failures_ > 0)
     out.notes.push_back(std::to_string(linear_failures_) +

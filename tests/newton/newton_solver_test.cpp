@@ -278,7 +278,9 @@ TEST_P(NewtonOn, FullStepsLeadAwayWhereBacktrackingDoesNot) {
     const NewtonSolved full =
         solve(equations, x, options({.max_iterations = 5, .forcing = "fixed:1e-10", .line_search = "none"}));
     EXPECT_NE(full.r.status, Status::converged);
-    EXPECT_GT(full.r.residual, full.r.initial_residual);
+    EXPECT_GT(full.r.history.back().residual, full.r.initial_residual);
+    EXPECT_EQ(full.x, x) << "the start is the best that was found";
+    EXPECT_EQ(full.r.residual, full.r.initial_residual);
     for (const NewtonStep& step : full.r.history)
       if (step.iteration > 0) {
         EXPECT_EQ(step.length, 1);
@@ -304,6 +306,22 @@ TEST_P(NewtonOn, TheFirstLengthIsTheParabolasMinimum) {
   expect_converged(s, 1e-8);
   EXPECT_NEAR(s.r.history[1].length, -slope / (2 * bend), 1e-9);  // 0.42
   EXPECT_NEAR(s.r.history[1].residual, std::abs(std::atan(3 + s.r.history[1].length * -10 * here)), 1e-8);
+}
+
+TEST_P(NewtonOn, OfFullStepsTheBestIsKeptWhereverItStands) {
+  // v^3 - 2 v + 2 from a start near its cycle between 0 and 1: |F| rises and falls.
+  const RowEquations equations(
+      Each{20, [](double v) { return v * v * v - 2 * v + 2; }, [](double v) { return 3 * v * v - 2; }});
+  for (const double start : {-0.4, 0.05, 0.6, 1.2}) {
+    const NewtonSolved s =
+        solve(equations, std::vector<double>(20, start),
+              options({.max_iterations = 4, .forcing = "fixed:1e-12", .line_search = "none", .jacobian = "own"}));
+    double least = s.r.initial_residual;
+    for (const NewtonStep& step : s.r.history) least = std::min(least, step.residual);
+    EXPECT_EQ(s.r.residual, least) << start;
+    const double v = s.x[0];
+    EXPECT_NEAR(std::abs(v * v * v - 2 * v + 2) * std::sqrt(20.0), least, 1e-9 * least) << start;
+  }
 }
 
 TEST_P(NewtonOn, FullStepsDoWhereTheyLeadThere) {
