@@ -239,7 +239,7 @@ GridResult make_grid(const GridCommand& o, const std::shared_ptr<Communicator>& 
         show);
     return !monitor.interrupted();
   };
-  GridResult r = elliptic_grid(here, progress, ranks);
+  GridResult r = elliptic_grid(here, progress, ranks, [&] { return !monitor.interrupted(); });
   if (ranks) r.device += fmt::format(", {} ranks", ranks->size());
   return r;
 }

@@ -99,6 +99,7 @@ int run(const InfoOptions& o) {
 
   nlohmann::ordered_json j;
   const bool to_stdout = o.json == "-";
+  int status = 0;
   const auto say = [&](const char* name, const std::string& value) {
     if (!to_stdout) print_row(name, value);
   };
@@ -133,9 +134,15 @@ int run(const InfoOptions& o) {
     const auto lower = rows_per_level(host, a, schedule::Triangle::lower);
     const auto upper = rows_per_level(host, a, schedule::Triangle::upper);
     std::optional<Condition> condition;
+    std::string no_condition;
     if (o.condition) {
       step.emplace("estimating the condition number", true);
-      condition = estimate_condition(a, ConditionNorm::infinity, o.threads);
+      try {
+        condition = estimate_condition(a, ConditionNorm::infinity, o.threads);
+      } catch (const Error& e) {
+        no_condition = e.what();
+        status = 3;
+      }
     }
     step.reset();
     say("symmetry", !symmetry.pattern ? "neither pattern nor values"
@@ -149,6 +156,7 @@ int run(const InfoOptions& o) {
     say("dominance", fmt::format("{} of {} rows; least |a_ii| / sum |a_ij| {:.3g}", io::thousands(d.dominant_rows),
                                  io::thousands(a.rows), d.least_dominance));
     if (condition) say("condition", condition_sentence(*condition));
+    if (!no_condition.empty()) say("condition", no_condition);
     if (d.empty_rows) say("empty rows", fmt::format("{}, the first is row {}", d.empty_rows, d.first_empty + 1));
     say("bandwidth", io::thousands(band));
     say("levels below", level_sentence(lower));
@@ -171,6 +179,7 @@ int run(const InfoOptions& o) {
       j["condition"]["solves"] = c.solves;
       j["condition"]["by"] = c.by;
     }
+    if (!no_condition.empty()) j["condition"] = {{"norm", "infinity"}, {"why_not", no_condition}};
     j["bandwidth"] = band;
     j["levels"] = {{"lower", lower.size()}, {"upper", upper.size()}};
     j["rows_per_level"] = {{"lower", lower}, {"upper", upper}};
@@ -192,7 +201,7 @@ int run(const InfoOptions& o) {
     if (!o.plot.empty()) throw Error(fmt::format("{}: only a square matrix has levels to draw", facts.name));
   }
   if (!o.json.empty()) io::write_json(o.json, j);
-  return 0;
+  return status;
 }
 
 }  // namespace

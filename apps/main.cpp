@@ -10,6 +10,7 @@
 #include <exception>
 #include <map>
 #include <new>
+#include <system_error>
 
 #include "base/names.hpp"
 #include "commands.hpp"
@@ -94,6 +95,12 @@ int explain_usage(const CLI::App& app, const CLI::ParseError& error) {
   return 2;
 }
 
+/// Exit status of a command whose table had nowhere to go; why: errno, where it is known.
+int no_output(int why) {
+  fmt::print(stderr, "krilu: could not write to standard output{}{}\n", why ? ": " : "", why ? std::strerror(why) : "");
+  return 2;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -132,15 +139,17 @@ int main(int argc, char** argv) {
   try {
     const int status = runs.at(app.get_subcommands().front())();
     errno = 0;
-    if (std::fflush(stdout) != 0 || std::ferror(stdout))
-      throw krilu::Error(
-          fmt::format("could not write to standard output{}{}", errno ? ": " : "", errno ? std::strerror(errno) : ""));
+    if (std::fflush(stdout) != 0 || std::ferror(stdout)) return no_output(errno);
     return status;
   } catch (const krilu::Error& error) {
     fmt::print(stderr, "krilu: {}\n", error.what());
     return 2;
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "krilu: the machine's memory does not hold this system; krilu info says how large it is\n");
+    return 2;
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout)) return no_output(error.code().value());  // by fmt
+    fmt::print(stderr, "krilu: {}\n", error.what());
     return 2;
   } catch (const std::exception& error) {
     fmt::print(stderr, "krilu: internal error: {}\nPlease report it with the command that you gave.\n", error.what());

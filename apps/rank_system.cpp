@@ -69,7 +69,7 @@ RankSystem load_rank_system(const std::shared_ptr<Communicator>& ranks, const Sy
     s.b = make_right_hand_side(s.facts.rhs, read.rows.all, first, n, threads);
     s.x = o.x0.empty() ? std::vector<double>(n, 0.0)
                        : part_of_file(o.x0, read.rows.all, first, n, "initial guess", threads);
-    if (std::filesystem::exists(s.facts.rhs)) s.facts.rhs = std::filesystem::path(s.facts.rhs).filename().string();
+    s.facts.rhs = file_name_of(s.facts.rhs);
   });
   s.starts = distributed::even_starts(read.rows.all, ranks->size());
 

@@ -120,6 +120,8 @@ int explain(const System& s, const SolveOptions& o, Solver& solver) {
   print_system(s.facts);
   bool first = true;
   for (const std::string& line : solver.explanation()) print_row(std::exchange(first, false) ? "choice" : "", line);
+  for (const std::string& path : {o.output, o.json, o.plot})
+    if (!path.empty() && path != "-") print_row("note", path + " is not written: with --explain nothing is solved");
   return 0;
 }
 

@@ -48,6 +48,11 @@ CLI::Validator a_name() {
                         "");
 }
 
+std::string file_name_of(const std::string& rhs) {
+  std::error_code ignored;
+  return std::filesystem::exists(rhs, ignored) ? std::filesystem::path(rhs).filename().string() : rhs;
+}
+
 void require_outputs(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
   std::error_code ignored;
   for (std::size_t k = 0; k < outputs.size(); ++k) {
@@ -184,7 +189,7 @@ System load_system(const SystemOptions& o, int threads, bool show_steps) {
   s.facts.matrix_bytes = s.a.bytes();
 
   const std::string rhs = right_hand_side_of(o);
-  s.facts.rhs = std::filesystem::exists(rhs) ? std::filesystem::path(rhs).filename().string() : rhs;
+  s.facts.rhs = file_name_of(rhs);
   const auto n = std::size_t(s.a.rows);
   s.b = make_right_hand_side(rhs, s.a.rows, 0, n, threads);
   s.x = o.x0.empty() ? std::vector<double>(n, 0.0) : part_of_file(o.x0, s.a.rows, 0, n, "initial guess", threads);

@@ -32,6 +32,8 @@ void add_solver_options(CLI::App& command, Options& options);
 
 /// The right-hand side's name: what was asked for, the file beside the matrix, or random:1.
 std::string right_hand_side_of(const SystemOptions& options);
+/// As reports have it: of a file without its folders.
+std::string file_name_of(const std::string& rhs);
 /// Entries first .. first + count - 1 of that right-hand side, `rows` in all; of a vector in a file. Throw
 /// krilu::Error.
 std::vector<double> make_right_hand_side(const std::string& name, std::int64_t rows, std::size_t first,

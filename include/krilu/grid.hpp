@@ -86,12 +86,12 @@ struct GridResult {
 /// An elliptic grid. Transfinite interpolation is its start; Newton's method solves the equations, control terms are
 /// updated between its solves. Throws krilu::Error for a shape that is none (self-crossing, open, two points, ...),
 /// with file and line where it came from a file, and for sizes and distances that make no grid. `progress` is called
-/// after every update; where it returns false the grid ends as interrupted. Over ranks all call it, with the same
-/// options but for threads and the GPU's number; each solves for its lines of nodes, and the grid comes back on all,
-/// where one of them returns false from `progress` it ends for all. Sources: Thompson, Thames, Mastin (1974);
-/// Steger and Sorenson (1979), Sorenson (NASA TM 81198, 1980); Hilgenstock (1988).
+/// after every update, `go_on` after every step of Newton's method; where either returns false the grid ends as
+/// interrupted, over ranks for all. Over ranks all call this, with the same options but for threads and the GPU's
+/// number; each solves for its lines of nodes, and the grid comes back on all. Sources: Thompson, Thames, Mastin
+/// (1974); Steger and Sorenson (1979), Sorenson (NASA TM 81198, 1980); Hilgenstock (1988).
 GridResult elliptic_grid(const GridOptions& options, const std::function<bool(const GridUpdate&)>& progress = {},
-                         std::shared_ptr<Communicator> ranks = nullptr);
+                         std::shared_ptr<Communicator> ranks = nullptr, const std::function<bool()>& go_on = {});
 
 /// Of any grid: what elliptic_grid reports.
 GridQuality quality_of(const Grid& grid, double wall_spacing);

@@ -106,8 +106,8 @@ void add(NewtonSeconds& sum, const NewtonSeconds& s) {
 class Generator {
  public:
   Generator(const GridOptions& options, const std::function<bool(const GridUpdate&)>& progress,
-            std::shared_ptr<Communicator> ranks)
-      : options_(options), progress_(progress), ranks_(std::move(ranks)) {}
+            std::shared_ptr<Communicator> ranks, const std::function<bool()>& go_on)
+      : options_(options), progress_(progress), ranks_(std::move(ranks)), go_on_(go_on) {}
 
   GridResult run() {
     const auto begin = std::chrono::steady_clock::now();
@@ -141,7 +141,11 @@ class Generator {
 
   /// One solve and what it did. False where the user ends it.
   bool step(Problem& p, double rtol, double atol, bool impatient = false) {
-    const NewtonResult r = p.solve(rtol, atol, impatient);
+    bool told_to_end = false;
+    const NewtonResult r = p.solve(rtol, atol, impatient, [&] {
+      told_to_end = go_on_ && !go_on_();
+      return !told_to_end;
+    });
     add(result_.seconds, r.seconds);
     result_.device = r.device;
     result_.solver = r.solver;
@@ -149,7 +153,7 @@ class Generator {
     last_ = r;
     const Control::Deviation d = deviation_ = deviation_of(p);
     result_.history.push_back({update_, d.spacing, d.angle, r.residual, r.iterations, r.inner_iterations});
-    double ends = progress_ && !progress_(result_.history.back());
+    double ends = told_to_end || (progress_ && !progress_(result_.history.back()));
     if (ranks_) ranks_->sum({&ends, 1});
     if (ends != 0) interrupted_ = true;
     return !interrupted_;
@@ -234,6 +238,7 @@ class Generator {
   const GridOptions& options_;
   const std::function<bool(const GridUpdate&)>& progress_;
   std::shared_ptr<Communicator> ranks_;
+  const std::function<bool()>& go_on_;
   GridResult result_;
   NewtonResult last_;
   Control::Deviation deviation_;
@@ -248,10 +253,10 @@ class Generator {
 namespace krilu {
 
 GridResult elliptic_grid(const GridOptions& options, const std::function<bool(const GridUpdate&)>& progress,
-                         std::shared_ptr<Communicator> ranks) {
+                         std::shared_ptr<Communicator> ranks, const std::function<bool()>& go_on) {
   grid::require_options(options);
   if (ranks) require_same(*ranks, "options of the grid", grid::common_text(options));
-  return grid::Generator(options, progress, std::move(ranks)).run();
+  return grid::Generator(options, progress, std::move(ranks), go_on).run();
 }
 
 }  // namespace krilu

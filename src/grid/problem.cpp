@@ -81,7 +81,7 @@ void Problem::gather() {
   }
 }
 
-NewtonResult Problem::solve(double rtol, double atol, bool impatient) {
+NewtonResult Problem::solve(double rtol, double atol, bool impatient, const std::function<bool()>& go_on) {
   prepare();
   rows_->show(rows());
   x_ = unknowns_of(plane);
@@ -91,7 +91,7 @@ NewtonResult Problem::solve(double rtol, double atol, bool impatient) {
   const std::span<double> mine(x_.data() + stretch_.first, std::size_t(stretch_.count));
   NewtonResult r = newton_->solve(mine, [&](const NewtonStep& s) {
     inner += s.inner_iterations;
-    return !impatient || (s.iteration < 20 && inner < most_inner);
+    return (!go_on || go_on()) && (!impatient || (s.iteration < 20 && inner < most_inner));
   });
   gather();
   set_unknowns(x_, plane, start.map.turn());

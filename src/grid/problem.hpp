@@ -4,6 +4,7 @@
 // nearly a rectangle. Over ranks each has the whole grid, and solves for the unknowns of its lines.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -35,8 +36,9 @@ class Problem {
   Problem& operator=(const Problem&) = delete;
 
   /// From the nodes of `plane`, with the control terms as they are now, into `plane` and `grid`. An impatient solve
-  /// ends where it takes so long that the control terms must be wrong.
-  NewtonResult solve(double rtol, double atol, bool impatient);
+  /// ends where it takes so long that the control terms must be wrong. `go_on` is asked after each step; where it says
+  /// no, on any rank, the solve ends.
+  NewtonResult solve(double rtol, double atol, bool impatient, const std::function<bool()>& go_on = {});
   /// The grid from its image.
   void show_plane();
 

@@ -125,6 +125,7 @@ class Ladder(Case):
         out = self.solve("gen:poisson2d:9x9", "--explain", "-o", "x.mtx")
         self.assertIn("solver cg: the matrix is symmetric", out)
         self.assertIn("where that does not arrive: gmres(50) with ilut", out)
+        self.assertIn("x.mtx is not written: with --explain nothing is solved", out)
         self.assertFalse(os.path.exists(self.path("x.mtx")))
         self.assertEqual(self.solve("gen:poisson2d:9x9", "--explain", "--quiet"), "")
 

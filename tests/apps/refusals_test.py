@@ -38,6 +38,9 @@ class BadInput(Case):
         self.refused("solve", self.folder, words=["folder"])
         matrix = self.write("a.mtx", matrix_text(3, poisson(3)))
         self.refused("solve", matrix, "--rhs", "nothing.mtx", words=["nothing.mtx", "No such file"])
+        self.refused("solve", matrix, "--rhs", "b" * 300, words=["bbbb", "File name too long"])
+        os.symlink("circle", self.path("circle"))
+        self.refused("solve", matrix, "--rhs", self.path("circle"), words=["circle", "Too many levels"])
 
     def test_systems(self):
         wide = self.write("wide.mtx", BANNER + "3 2 2\n1 1 2\n3 2 1\n")
@@ -178,7 +181,9 @@ class FullDisk(Case):
         self.refused("info", "gen:poisson2d:9x9", "--json", FULL, silent=False, words=["could not write /dev/full"])
 
     def test_standard_output(self):
-        for arguments in (["solve"], ["info"], ["compare", "--precond", "none"], ["solve", "--json", "-"]):
+        many = ",".join(["none"] * 90)  # more than a buffer holds
+        for arguments in (["solve"], ["info"], ["compare", "--precond", "none"], ["compare", "--precond", many],
+                          ["solve", "--json", "-"]):
             with open(FULL, "w") as full:
                 done = subprocess.run([krilu_command.COMMAND] + arguments + ["gen:poisson2d:9x9"], stdout=full,
                                       stderr=subprocess.PIPE, universal_newlines=True, timeout=60)

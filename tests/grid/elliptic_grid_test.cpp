@@ -89,6 +89,27 @@ TEST(EllipticGrid, OneRankThatIsToldToStopStopsAll) {
   for (const Status status : ended) EXPECT_EQ(status, Status::interrupted);
 }
 
+TEST(EllipticGrid, AnyStepOfNewtonsMethodMayBeTheLast) {
+  GridOptions o = small("naca:0012", "O", 1e-3);
+  o.control = "none";
+  int steps = 0;
+  const GridResult whole = elliptic_grid(o, {}, nullptr, [&] { return ++steps > 0; });
+  ASSERT_EQ(whole.status, Status::converged);
+  ASSERT_GT(steps, 3);
+  for (const int most : {1, 3}) {
+    int asked = 0;
+    EXPECT_EQ(elliptic_grid(o, {}, nullptr, [&] { return ++asked < most; }).status, Status::interrupted);
+    EXPECT_EQ(asked, most);
+    std::vector<Status> ended(2);
+    run_ranks(2, [&](const std::shared_ptr<Communicator>& c) {
+      int mine = 0;
+      const auto go_on = [&] { return c->rank() == 0 || ++mine < most; };
+      ended[std::size_t(c->rank())] = elliptic_grid(o, {}, c, go_on).status;
+    });
+    for (const Status status : ended) EXPECT_EQ(status, Status::interrupted);
+  }
+}
+
 TEST(EllipticGrid, KeepsItsPromisesRoundABase) {
   GridOptions o = small("naca:0012", "O", 1e-3);
   o.trailing_edge = "open";
