@@ -6,6 +6,9 @@ Whatever had to be converted or copied for that is said in `notes`; nothing of t
 """
 from __future__ import annotations
 
+import copy
+import functools
+import hashlib
 import warnings
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
@@ -41,6 +44,14 @@ class Csr:
     @property
     def bytes(self) -> int:
         return self.offsets.nbytes + self.columns.nbytes + self.values.nbytes
+
+    @functools.cached_property
+    def digest(self) -> bytes:
+        """Tells matrices apart without holding them: 128 bits of BLAKE2b over pattern and values."""
+        h = hashlib.blake2b(digest_size=16)
+        for array in (self.offsets, self.columns[:self.nnz], self.values[:self.nnz]):
+            h.update(np.ascontiguousarray(array).data)
+        return h.digest()
 
     def scipy(self) -> sparse.csr_array:
         """The same arrays as SciPy has them."""
@@ -120,6 +131,11 @@ def _require_real(dtype: np.dtype, what: str) -> None:
         raise TypeError(f"{what} holds {dtype}, not numbers: krilu computes with float64")
 
 
+def _require_unmasked(v: Any, what: str) -> None:
+    if np.ma.is_masked(v):
+        raise Error(f"{what} has masked entries: krilu knows no missing values")
+
+
 def _require_shape(shape: tuple[int, ...], rows: int, what: str) -> None:
     if shape not in ((rows,), (rows, 1)):
         raise Error(f"{what} has the shape {shape}, and the matrix {rows} rows: krilu solves for one right-hand "
@@ -160,8 +176,7 @@ def vector(v: Any, rows: int, what: str, notes: list[str], *, writable: bool = F
         given = np.from_dlpack(v.detach() if _library_of(v) == "torch" else v)
     else:
         given = np.asarray(v)
-    if np.ma.is_masked(given):
-        raise Error(f"{what} has masked entries: krilu knows no missing values")
+    _require_unmasked(given, what)
     given = np.asarray(given)
     _require_real(given.dtype, what)
     _require_shape(given.shape, rows, what)
@@ -208,6 +223,7 @@ def matrix(a: Any) -> Csr:
     if not sparse.issparse(a) and (_library_of(a) == "cupyx" or _on_device(a)):
         a = _to_host(a, "the matrix")
         notes.append("the matrix was brought from the GPU to host memory, where this call takes it")
+    _require_unmasked(a if not sparse.issparse(a) else getattr(a, "data", None), "the matrix")
     if not sparse.issparse(a):
         a = np.asarray(a)
         _require_real(a.dtype, "the matrix")
@@ -220,8 +236,10 @@ def matrix(a: Any) -> Csr:
         raise Error(f"the matrix has {a.nnz:,} nonzeros: one matrix holds fewer than 2^31")
     if a.shape[0] >= _MOST:
         raise Error(f"the matrix has {a.shape[0]:,} rows: one matrix holds fewer than 2^31")
+    came_in = np.dtype(a.dtype)
     if a.format != "csr":
         notes.append(f"the matrix was converted to CSR: it came as {a.format.upper()}")
+        a = _in_doubles(a)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", sparse.SparseEfficiencyWarning)
             a = a.tocsr()
@@ -231,6 +249,9 @@ def matrix(a: Any) -> Csr:
     if columns.ndim != 1 or values.ndim != 1 or len(values) < offsets[-1] or len(columns) < offsets[-1]:
         raise Error(f"the matrix's last offset is {offsets[-1]}, and it has {len(columns)} columns and {len(values)} "
                     "values of entries")
+    if came_in != np.float64:
+        notes.append(f"the matrix's values were converted from {came_in} to float64")
+        values = values.astype(np.float64, copy=False)
     # SciPy remembers what it found of a matrix, and does not see that its arrays have changed since: look anew.
     ordered = sparse.csr_array((values, columns, offsets), shape=a.shape, copy=False)
     if _offsets_are_sound(ordered) and not ordered.has_canonical_format:
@@ -246,13 +267,21 @@ def matrix(a: Any) -> Csr:
         notes.append(f"the matrix's indices were converted from {', '.join(wide)} to int32")
         if len(columns) and (columns.max() > _MOST or columns.min() < 0):
             raise Error("the matrix has columns that are none of its own: an index is negative or beyond 2^31")
-    if values.dtype != np.float64 or not values.dtype.isnative:
-        notes.append(f"the matrix's values were converted from {values.dtype} to float64")
-    elif not all(x.flags.c_contiguous and x.flags.aligned for x in (offsets, columns, values)):
+    if came_in == np.float64 and not all(x.flags.c_contiguous and x.flags.aligned for x in (offsets, columns, values)):
         notes.append("the matrix's arrays were copied, since they are not contiguous in memory")
     return Csr(np.require(offsets, np.int32, ["C_CONTIGUOUS", "ALIGNED"]),
                np.require(columns, np.int32, ["C_CONTIGUOUS", "ALIGNED"]),
                np.require(values, np.float64, ["C_CONTIGUOUS", "ALIGNED"]), kind, notes)
+
+
+def _in_doubles(a: Any) -> Any:
+    """A matrix of SciPy's with values of float64, whose other arrays are a's: on the way to CSR SciPy adds what stands
+    in one place twice, in the type that it finds. LIL and DOK have nothing twice."""
+    if a.dtype == np.float64 or a.format in ("lil", "dok"):
+        return a
+    values, a = a.data.astype(np.float64), copy.copy(a)
+    a.data = values
+    return a
 
 
 def _offsets_are_sound(a: sparse.csr_array) -> bool:

@@ -271,5 +271,8 @@ def matrix(a: Any, gpu: int) -> Optional[DeviceCsr]:
     if a.format != "csr":
         notes.append(f"the matrix was converted to CSR on the GPU: it came as {a.format.upper()}")
         with a.data.device:
+            if np.dtype(a.dtype) != np.float64:  # CuPy adds duplicates in the type that it finds
+                notes.append(f"the matrix's values were converted from {a.dtype} to float64 on the GPU")
+                a = a.astype(np.float64)
             a = a.tocsr()
     return DeviceCsr(library, a, kind, notes)

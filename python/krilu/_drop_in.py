@@ -191,17 +191,19 @@ def _why_scipy(a: Optional[Csr], M: Any, callback: Optional[Callable], A: Any) -
 
 
 def _prepared(M: Any, options: dict[str, Any], rtol: float, atol: float, a: Csr) -> Solver:
-    """A solver that has been set up. The one that M served last is taken again where nothing has changed."""
+    """A solver that has been set up for a. The one that M served last is taken again where nothing has changed; another
+    thread may have updated M since it was found to be of a."""
     if not isinstance(M, Preconditioner):
         solver = Solver(**options, rtol=rtol, atol=atol)
         solver._take("setup", a)
         return solver
-    if M._last is None or M._last[0] != options:
+    last, key = M._last, (a.digest, options)
+    if last is None or last[0] != key:
         solver = Solver(**options, rtol=rtol, atol=atol)
         solver._take("setup", a)
-        M._last = (options, solver)
-    M._last[1].set_tolerances(rtol, atol)
-    return M._last[1]
+        M._last = last = (key, solver)
+    last[1].set_tolerances(rtol, atol)
+    return last[1]
 
 
 def _kind(a: Optional[Csr], A: Any, right: Vector) -> np.dtype:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of a solve: their defaults, and the types that they must have. The library checks their values."""
+"""The options of a solve: their defaults, and the types that they must have. The library checks their values. And what
+they and a solver's steps are called, where its sentences have other names."""
 from __future__ import annotations
 
 import difflib
 import numbers
 import operator
+import re
 from typing import Any
 
 from ._krilu import Error
@@ -33,6 +35,8 @@ DEFAULTS: dict[str, Any] = {
 # Of the command, where its name is not the option's with hyphens.
 _OF_THE_COMMAND = {"max-iters": "max_iterations", "inner-iters": "inner_iterations", "outer-iters": "outer_iterations",
                    "inner-rtol": "inner_tolerance"}
+# In the library's sentences, of whose C++ the step is, or both steps are.
+_OF_CPP = (("factor comes after", "update comes after"), ("analyse and factor", "analyse and update"))
 # As SciPy and others call them.
 _OF_OTHERS = {"preconditioner": "precond", "M": "precond", "method": "solver", "tol": "rtol", "tolerance": "rtol",
               "maxiter": "max_iterations", "n_threads": "threads"}
@@ -71,13 +75,32 @@ def _of_type(name: str, value: Any, default: Any) -> Any:
     return float(value)
 
 
+def _of_the_command(name: str) -> str:
+    return _OF_THE_COMMAND.get(name, name.replace("-", "_"))
+
+
+_NAMED = re.compile(r"--([a-z]+(?:-[a-z]+)*)|\b(" + "|".join(_OF_THE_COMMAND) + r")\b")
+
+
+def in_python_words(text: str) -> str:
+    """A sentence of the library's, which names the command's options and the steps of C++, in this package's names."""
+
+    def named(found: re.Match[str]) -> str:
+        name = _of_the_command(found[1] or found[2])
+        return name if name in DEFAULTS else found[0]
+
+    text = _NAMED.sub(named, text)
+    for theirs, ours in _OF_CPP:
+        text = text.replace(theirs, ours)
+    return text
+
+
 def of_arguments(arguments: str) -> dict[str, Any]:
     """The options of "--solver gmres --restart 50", as the command takes them."""
     words = arguments.split()
     options = {}
     for flag, text in zip(words[::2], words[1::2]):
-        name = flag.lstrip("-")
-        name = _OF_THE_COMMAND.get(name, name.replace("-", "_"))
+        name = _of_the_command(flag.lstrip("-"))
         default = DEFAULTS.get(name, "")
         options[name] = text if isinstance(default, str) else type(default)(text)
     return options

@@ -3,7 +3,6 @@
 scipy.sparse.linalg."""
 from __future__ import annotations
 
-import hashlib
 import threading
 from typing import Any, Optional
 
@@ -16,14 +15,6 @@ from ._solver import Solver
 
 # What a preconditioner's options may be; all others are a solve's.
 _OPTIONS = ("triangular", "ordering", "scaling", "device", "threads", "shift")
-
-
-def _digest(a: Csr) -> bytes:
-    """Tells matrices apart without holding them: 128 bits of BLAKE2b over pattern and values."""
-    h = hashlib.blake2b(digest_size=16)
-    for array in (a.offsets, a.columns[:a.nnz], a.values[:a.nnz]):
-        h.update(np.ascontiguousarray(array).data)
-    return h.digest()
 
 
 class Preconditioner(LinearOperator):
@@ -50,23 +41,37 @@ class Preconditioner(LinearOperator):
         self._solver = Solver(solver="bicgstab", precond=precond, **options)
         self.precond = precond
         self.options = options
-        self._last: Optional[tuple[Any, Solver]] = None  # of krilu.cg and its like: options, and what they made
-        self._lock = threading.RLock()  # from tolerances set to solve ended
+        # Of krilu.cg and its like: matrix and options, and the solver that they made of them.
+        self._last: Optional[tuple[Any, Solver]] = None
+        # A lock of `_last`, from its tolerances set to its solve ended, and one of `_solver` and `_matrix` together,
+        # for one call each. No call that holds the first asks for the second, so threads cannot wait for each other
+        # in a circle, nor where a signal handler comes back here while the main thread holds the second.
+        self._lock = threading.RLock()
+        self._own = threading.RLock()
         a = matrix(A)
         self._solver._take("setup", a)
-        self._matrix = _digest(a)
+        self._matrix = a.digest
         super().__init__(np.dtype(np.float64), (a.rows, a.rows))
 
     def update(self, A: Any) -> None:
-        """Forms the preconditioner anew from values of the same pattern. Raises what `krilu.Solver.update` does."""
-        self._last = None
-        self._matrix = b""
+        """Forms the preconditioner anew from values of the same pattern. Raises what `krilu.Solver.update` does.
+
+        It does not wait for `krilu.cg` and its like that solve with it in other threads: in krilu's own loop they end
+        with the matrix that they began with.
+        """
         a = matrix(A)
-        self._solver._take("factor", a)
-        self._matrix = _digest(a)
+        digest = a.digest
+        with self._own:
+            self._last = None  # not needed any more; what is kept meanwhile says of which matrix it is
+            self._matrix = b""
+            self._solver._take("factor", a)
+            self._matrix = digest
 
     def _is_of(self, a: Csr) -> bool:
-        return _digest(a) == self._matrix
+        """Whether it was made from a. Waits for an update that is under way."""
+        digest = a.digest
+        with self._own:
+            return digest == self._matrix
 
     @property
     def bytes(self) -> int:
@@ -76,7 +81,8 @@ class Preconditioner(LinearOperator):
     def _matvec(self, x: np.ndarray) -> np.ndarray:
         if np.iscomplexobj(x):
             return self._matvec(x.real) + 1j * self._matvec(x.imag)
-        return self._solver.apply(x)
+        with self._own:
+            return self._solver.apply(x)
 
     def _rmatvec(self, x: np.ndarray) -> np.ndarray:
         if self.precond in ("none", "jacobi", "dic", "ic0"):  # symmetric

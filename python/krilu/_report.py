@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 
 from ._krilu import version
-from ._options import of_arguments
+from ._options import DEFAULTS, in_python_words, of_arguments
 
 
 class Seconds(NamedTuple):
@@ -37,8 +37,12 @@ class Rung:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of krilu.solve that go straight to it."""
+        """The options of krilu.solve that go straight to it; empty where none do."""
         return of_arguments(self.arguments)
+
+
+# What a rung has of its own: its arguments name them, but where they are the defaults.
+_OF_A_RUNG = ("solver", "precond", "restart", "scaling", "ordering", "shift")
 
 
 def _count(n: int, what: str) -> str:
@@ -119,8 +123,8 @@ class Report:
     def _of(cls, result: dict[str, Any], facts: dict[str, Any], asked: dict[str, Any]) -> Report:
         r = dict(result)
         r["seconds"] = Seconds(facts.get("convert", 0.0), *r["seconds"])
-        r["notes"] = facts.get("notes", []) + r["notes"]
-        r["rungs"] = [Rung(*rung) for rung in r["rungs"]]
+        r["notes"] = facts.get("notes", []) + [in_python_words(note) for note in r["notes"]]
+        r["rungs"] = [Rung(*rung[:-1], in_python_words(rung[-1])) for rung in r["rungs"]]
         return cls(**r, rows=facts.get("rows", 0), nnz=facts.get("nnz", 0), matrix_bytes=facts.get("matrix_bytes", 0),
                    matrix=facts.get("name", ""), asked=dict(asked))
 
@@ -198,10 +202,16 @@ class Report:
         rows = [("memory", f"{1e-6 * self.bytes:.1f} MB in the solver, {1e-6 * self.matrix_bytes:.1f} MB in the "
                  "matrix")]
         rows += [("note", note) for note in self.notes]
-        if len(self.rungs) > 1 and self.converged:
-            named = ", ".join(f"{name}={value!r}" for name, value in self.rungs[-1].options.items())
+        if len(self.rungs) > 1 and self.converged and self.rungs[-1].arguments:
+            named = ", ".join(f"{name}={value!r}" for name, value in self._shortcut().items())
             rows.append(("next time", f"krilu.solve(A, b, {named})"))
         return rows
+
+    def _shortcut(self) -> dict[str, Any]:
+        """The last rung's options, and what else was asked for."""
+        options = self.rungs[-1].options
+        return options | {name: value for name, value in self.asked.items()
+                          if name not in _OF_A_RUNG and name not in options and value != DEFAULTS[name]}
 
     def __str__(self) -> str:
         lines = [f"krilu {version}", ""]

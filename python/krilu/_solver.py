@@ -2,15 +2,16 @@
 """Solver, and solve for the hurried."""
 from __future__ import annotations
 
+import functools
 import threading
 import time
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, Callable, NamedTuple, Optional, Union
 
 import numpy as np
 
 from . import _device, _krilu
 from ._arrays import Csr, matrix, vector
-from ._options import DEFAULTS, checked
+from ._options import DEFAULTS, checked, in_python_words
 from ._report import Report
 
 
@@ -24,6 +25,25 @@ class Counts(NamedTuple):
 
 def _in_main() -> bool:
     return threading.current_thread() is threading.main_thread()
+
+
+def _spoken(call: Callable, *arguments: Any, **options: Any) -> Any:
+    """The call's result. The library's errors are put in this package's words."""
+    try:
+        return call(*arguments, **options)
+    except _krilu.Error as error:
+        error.args = (in_python_words(str(error)),)
+        raise
+
+
+class _Library:
+    """The library's Solver: all that is asked of it goes through here."""
+
+    def __init__(self, **options: Any):
+        self._solver = _spoken(_krilu.Solver, **options)
+
+    def __getattr__(self, name: str) -> Callable:
+        return functools.partial(_spoken, getattr(self._solver, name))
 
 
 class _Sides:
@@ -131,7 +151,7 @@ class Solver:
                  outer_iterations: int = 0, inner_tolerance: float = 0.0):
         given = {name: value for name, value in locals().items() if name != "self"}
         self._options = checked(given, "krilu.Solver")
-        self._solver = _krilu.Solver(**self._options)
+        self._solver = _Library(**self._options)
         self._facts: Optional[dict[str, Any]] = None
         self._analysed_there = False  # the matrix was on the GPU
 
@@ -180,7 +200,7 @@ class Solver:
             return
         gpu = _device.gpu_of(*arrays)
         if gpu is not None and gpu != self._solver.gpu():
-            self._solver = _krilu.Solver(**{**self._options, "device": f"cuda:{gpu}"})
+            self._solver = _Library(**{**self._options, "device": f"cuda:{gpu}"})
 
     def _seen(self, A: Any) -> Union[Csr, _device.DeviceCsr]:
         """A as the library takes it."""
@@ -245,7 +265,15 @@ class Solver:
         KeyboardInterrupt
             Ctrl-C: the solve ended after its current iteration.
         """
-        return self._run(_Sides(b, x0, self._solver.rows(), self._solver.gpu()))
+        return self._run(_Sides(b, x0, self._rows("solve"), self._solver.gpu()))
+
+    def _rows(self, step: str) -> int:
+        """Of the analysed matrix, for a step that needs one."""
+        rows = self._solver.rows()
+        if rows == 0 and self.counts.analyses == 0:
+            raise _krilu.Error(f"{step} comes after analyse and update: call analyse(A) and update(A) first, or "
+                               "setup(A), which is both")
+        return rows
 
     def _run(self, sides: _Sides) -> tuple[Any, Report]:
         x, result = sides.run(self._solver)
@@ -271,12 +299,13 @@ class Solver:
         krilu.Error
             r has another shape, or update was not called.
         """
-        there = _device.vector(r, self._solver.rows(), "r", [], self._solver.gpu())
+        rows = self._rows("apply")
+        there = _device.vector(r, rows, "r", [], self._solver.gpu())
         if there is not None:
             z_there = there.zeros()
             self._solver.apply_there(_in_main(), there.place, z_there.place)
             return z_there.handed_over()
-        given = vector(r, self._solver.rows(), "r", [])
+        given = vector(r, rows, "r", [])
         z = np.empty(len(given.values))
         self._solver.apply(_in_main(), given.values, z)
         return given.like(z)
@@ -295,7 +324,7 @@ class Solver:
     @property
     def explanation(self) -> list[str]:
         """What was chosen and why, a line each."""
-        return self._solver.explanation()
+        return [in_python_words(line) for line in self._solver.explanation()]
 
     @property
     def counts(self) -> Counts:

@@ -16,6 +16,16 @@ namespace krilu::python {
 
 namespace {
 
+/// How long the main thread sleeps before it looks for signals again.
+constexpr std::chrono::milliseconds between_looks{20};
+
+/// Whether Python runs its signal handlers in this thread. Takes Python's lock.
+bool in_main_thread() {
+  const nb::gil_scoped_acquire locked;
+  const nb::module_ threading = nb::module_::import_("threading");
+  return threading.attr("get_ident")().equal(threading.attr("main_thread")().attr("ident"));
+}
+
 /// A thread that does what the main thread gives it, one job at a time. It is never joined: it waits until the process
 /// ends.
 class Worker {
@@ -73,13 +83,14 @@ Worker* take_worker() {
 
 }  // namespace
 
+/// Made without Python's lock.
 class Turns::Turn {
  public:
   explicit Turn(Turns& turns) : turns_(turns) {
     const std::thread::id self = std::this_thread::get_id();
     if (turns_.holder_ == self)
       throw Error("a signal handler cannot use the solver whose work it interrupts: let it raise an exception");
-    turns_.mutex_.lock();
+    if (!turns_.mutex_.try_lock()) wait();
     turns_.holder_ = self;
   }
   ~Turn() {
@@ -88,6 +99,14 @@ class Turns::Turn {
   }
 
  private:
+  /// Signals are the main thread's, which looks for them meanwhile. Handlers may take a turn themselves.
+  void wait() {
+    if (!in_main_thread()) return turns_.mutex_.lock();
+    while (!turns_.mutex_.try_lock_for(between_looks)) {
+      const nb::gil_scoped_acquire locked;
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+  }
   Turns& turns_;
 };
 
@@ -107,7 +126,6 @@ void Turns::run(bool from_main_thread, Monitor* monitor, const std::function<voi
       }
     };
     worker->start(job);
-    constexpr std::chrono::milliseconds between_looks{20};
     while (!worker->done_within(between_looks)) {
       const nb::gil_scoped_acquire locked;
       if (PyErr_CheckSignals() == 0) continue;

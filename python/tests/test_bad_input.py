@@ -45,7 +45,8 @@ def test_a_guess_of_another_shape(call):
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("a, b, what", [(A.astype(complex), B, "complex"), (A, B.astype(complex), "complex"),
-                                        (A.toarray() * 1j, B, "complex"), (A, np.array(["1"] * 25), "not numbers"),
+                                        (A.toarray() * 1j, B, "complex"), (A.tocoo() * 1j, B, "complex"),
+                                        (A, np.array(["1"] * 25), "not numbers"),
                                         (A, np.array([None] * 25), "not numbers"),
                                         (A, sp.csr_array(B[:, None]), "sparse")])
 def test_complex_values_and_no_numbers(call, a, b, what):
@@ -78,6 +79,17 @@ def test_masked_entries():
     with pytest.raises(krilu.Error, match="masked"):
         krilu.solve(A, b)
     assert krilu.solve(A, np.ma.masked_array(B))[1].converged
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_masked_entries_of_a_matrix(call):
+    dense = np.ma.masked_array(A.toarray(), mask=np.eye(25, k=3))
+    stored = A.copy()
+    stored.data = np.ma.masked_array(A.data, mask=np.arange(A.nnz) == 3)
+    for a in (dense, stored):
+        with pytest.raises(krilu.Error, match="the matrix has masked entries"):
+            call(a, B)
+    assert krilu.solve(np.ma.masked_array(A.toarray()), B)[1].converged
 
 
 def broken(**changes):
@@ -176,13 +188,15 @@ def test_steps_out_of_order():
     solver = krilu.Solver(solver="cg", precond="dic")
     with pytest.raises(krilu.Error, match="analyse"):
         solver.update(A)
-    with pytest.raises(krilu.Error):
+    with pytest.raises(krilu.Error, match=r"solve comes after analyse and update: call analyse\(A\)"):
         solver.solve(B)
-    with pytest.raises(krilu.Error):
+    with pytest.raises(krilu.Error, match=r"apply comes after analyse and update: call analyse\(A\)"):
         solver.apply(B)
     solver.analyse(A)
-    with pytest.raises(krilu.Error, match="factor|update"):
+    with pytest.raises(krilu.Error, match="solve comes after analyse and update"):
         solver.solve(B)
+    with pytest.raises(krilu.Error, match="apply comes after analyse and update"):
+        solver.apply(B)
     with pytest.raises(krilu.Error, match="pattern"):
         solver.update(poisson(4))
     solver.update(A)
@@ -192,6 +206,36 @@ def test_steps_out_of_order():
     with pytest.raises(krilu.Error):
         solver.apply(np.ones(26))
     assert solver.solve(B)[1].converged
+
+
+def with_zeros(*rows):
+    a = poisson(5).tolil()
+    for row in rows:
+        a[row, row] = 0
+    return a.tocsr()
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda: krilu.Solver(solver="cg").update(A), "update comes after analyse"),
+    (lambda: krilu.jacobi(with_zeros(6)), "use precond none"),
+    (lambda: krilu.solve(with_zeros(0), B, solver="gmres", precond="ilu0"), "give shift .* precond jacobi or none"),
+    (lambda: krilu.solve(A, B, solver="gmres", norm="openfoam"), "with norm openfoam"),
+    (lambda: krilu.solve(A, B, device="cuda:99"), "(?i)cuda"),
+    (lambda: krilu.solve(A, B, max_iterations=-1), "max_iterations is"),
+    (lambda: krilu.solve(A, B, inner_iterations=10**6), "inner_iterations are"),
+])
+def test_sentences_name_what_python_has(call, words):
+    with pytest.raises(krilu.Error, match=words) as caught:
+        call()
+    assert "--" not in str(caught.value) and "-iters" not in str(caught.value)
+
+
+def test_notes_name_what_python_has():
+    _, report = krilu.solve(A, B, solver="cg", precond="dic", inner_iterations=3, precision="fp64")
+    assert any(n.startswith("inner_iterations, outer_iterations and inner_tolerance: not used") for n in report.notes)
+    solver = krilu.Solver()
+    solver.setup(with_zeros(*range(0, 25, 2)))
+    assert any("; shift would allow dilu" in line for line in solver.explanation), solver.explanation
 
 
 def test_a_singular_matrix_is_a_status():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """krilu.cg, bicgstab and gmres beside SciPy's: same answers, same meanings, SciPy's own loop where krilu's cannot."""
 import inspect
+import threading
 import warnings
 
 import numpy as np
@@ -111,6 +112,65 @@ def test_a_preconditioner_of_krilus_serves_krilus_loop_and_is_kept(method):
     assert info == 0 and np.array_equal(x, getattr(krilu, method)(a, b, M="dilu", rtol=1e-8, device="host")[0])
     assert m._last[1] is prepared and prepared.counts == (1, 1, 2)
     assert np.linalg.norm(b - a @ again) <= 1e-10 * np.linalg.norm(b)
+
+
+def test_what_is_kept_is_of_its_matrix_though_another_thread_updates(monkeypatch):
+    a, b = system("cg")
+    m = krilu.dic(a)
+    asked, updated = threading.Event(), threading.Event()
+    is_of = krilu.Preconditioner._is_of
+
+    def slow(self, matrix):
+        answer = is_of(self, matrix)
+        if threading.current_thread() is thread:
+            asked.set()
+            assert updated.wait(30)
+        return answer
+
+    monkeypatch.setattr(krilu.Preconditioner, "_is_of", slow)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(krilu.cg(a, b, M=m, rtol=1e-8)))
+    thread.start()
+    assert asked.wait(30)  # m is of a, and in a moment it is not
+    m.update(5 * a)
+    updated.set()
+    thread.join()
+    for matrix, (x, info) in ((a, found[0]), (5 * a, krilu.cg(5 * a, b, M=m, rtol=1e-8))):
+        assert info == 0 and np.linalg.norm(b - matrix @ x) <= 1.001e-8 * np.linalg.norm(b)
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before its factorisation", "after it"])
+def test_an_update_in_another_thread_is_waited_for(monkeypatch, before):
+    a, b = system("cg")
+    m = krilu.dic(a)
+    begun, go_on = threading.Event(), threading.Event()
+    take = m._solver._take
+
+    def slow(step, matrix):
+        if threading.current_thread() is not thread:
+            return take(step, matrix)
+        if not before:
+            take(step, matrix)
+        begun.set()
+        assert go_on.wait(30)
+        if before:
+            take(step, matrix)
+
+    monkeypatch.setattr(m._solver, "_take", slow)
+    thread = threading.Thread(target=m.update, args=(5 * a,))
+    thread.start()
+    assert begun.wait(30)
+    threading.Timer(0.2, go_on.set).start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if before:
+            assert krilu.cg(5 * a, b, M=m)[1] == 0  # m is of that, and of no other, once the thread has ended
+        else:
+            m.update(3 * a)
+            thread.join()
+            assert krilu.cg(3 * a, b, M=m)[1] == 0
+            np.testing.assert_allclose(m @ b, krilu.dic(3 * a) @ b, rtol=1e-14)
+    thread.join()
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -120,11 +120,17 @@ class _Sparse:
         self.shape, self.format, self.dtype = shape, format, self.data.dtype
 
     def _host(self):
+        if self.format == "coo":
+            return sp.coo_array((self.data.values, (self.indices.values, self.indptr.values)), shape=self.shape)
         kind = {"csr": sp.csr_array, "csc": sp.csc_array}[self.format]
         return kind((self.data.values, self.indices.values, self.indptr.values), shape=self.shape)
 
     def tocsr(self):
         return on_gpu(self._host().tocsr())
+
+    def astype(self, dtype):
+        values = cupy_array(self.data.values.astype(dtype), self.data.device.id)
+        return csr_matrix([values, self.indices, self.indptr], self.shape, format=self.format)
 
     def sum_duplicates(self):
         a = self._host()
@@ -140,7 +146,8 @@ csr_matrix = type("csr_matrix", (_Sparse,), {"__module__": "cupyx.scipy.sparse._
 
 
 def on_gpu(a, gpu=0):
-    return csr_matrix([cupy_array(v, gpu) for v in (a.data, a.indices, a.indptr)], a.shape, format=a.format)
+    arrays = (a.data, *a.coords) if a.format == "coo" else (a.data, a.indices, a.indptr)
+    return csr_matrix([cupy_array(v, gpu) for v in arrays], a.shape, format=a.format)
 
 
 def plain(a, b, x0=None, **options):
@@ -236,6 +243,14 @@ def test_what_does_not_fit_is_said(cupy):
         x, report = solver.solve(cupy.asarray(b))
         assert has(report.notes, "the matrix was copied on the GPU to sort its columns within rows")
         assert np.array_equal(x.values, plain(a, b)[0])
+
+
+def test_duplicates_are_added_in_doubles(cupy):
+    a = sp.coo_array((np.array([2**24, 1, 1, 1], np.float32), ([0, 0, 0, 1], [0, 0, 0, 1])), shape=(2, 2))
+    x, report = krilu.solve(on_gpu(a), cupy.asarray(np.array([2**24 + 2.0, 1.0])), rtol=1e-12)
+    np.testing.assert_allclose(x.values, 1, rtol=1e-10)
+    assert has(report.notes, "the matrix was converted to CSR on the GPU: it came as COO",
+               "the matrix's values were converted from float32 to float64 on the GPU")
 
 
 def test_bad_input_is_refused_as_from_the_host(cupy):

@@ -41,6 +41,30 @@ def test_ctrl_c_ends_a_solve_at_once_and_the_solver_lives_on():
     assert solver.solve(b)[1].converged
 
 
+def test_ctrl_c_ends_the_wait_for_a_turn():
+    a, b, options = long_solve()
+    solver = krilu.Solver(**{**options, "max_iterations": 50})
+    solver.setup(a)
+    fastest = min(solver.solve(b)[1].seconds.solve for _ in range(3))
+    solver = krilu.Solver(**{**options, "max_iterations": int(4 / (fastest / 50))})  # some four seconds at least
+    solver.setup(a)
+    done = []
+    thread = threading.Thread(target=lambda: done.append(solver.solve(b)[1]))
+    thread.start()
+    time.sleep(0.2)
+    for wait in (lambda: solver.counts, lambda: solver.bytes, lambda: solver.explanation, lambda: solver.shape,
+                 lambda: solver.set_tolerances(0.5), lambda: solver.solve(b), lambda: solver.update(a)):
+        timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
+        start = time.perf_counter()
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            wait()
+        assert time.perf_counter() - start < 2.0 and thread.is_alive()  # the other thread's solve goes on
+        timer.join()
+    thread.join()
+    assert done[0].status == "max_iterations" and solver.counts == (1, 1, 1)
+
+
 def test_ctrl_c_reaches_the_drop_ins_too():
     a, b, _ = long_solve()
     threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """krilu.solve, krilu.Solver and the report."""
+import dataclasses
+import re
 import sys
 
 import numpy as np
@@ -98,6 +100,30 @@ def test_unsorted_columns_and_duplicates_are_mended_in_a_copy():
     np.testing.assert_allclose(a @ x, b, atol=1e-6)
     assert any(f"{a.nnz:,} duplicate entries" in n for n in report.notes)
     assert np.array_equal(doubled.data, before[0]) and np.array_equal(doubled.indices, before[1])
+
+
+def with_duplicates(make, data):
+    """All of data in the first place of the diagonal, and 1 in the second."""
+    columns = np.array([0] * len(data) + [1])
+    data, offsets = np.append(data, np.ones(1, data.dtype)), np.array([0, len(data), len(data) + 1])
+    if make is sp.coo_array:
+        return make((data, (columns, columns)), shape=(2, 2))
+    return make((data[:, None, None] if make is sp.bsr_array else data, columns, offsets), shape=(2, 2))
+
+
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csc_array, sp.coo_array, sp.bsr_array])
+@pytest.mark.parametrize("dtype, data", [(np.int8, [100, 100]), (np.uint8, [200, 100]), (bool, [True, True]),
+                                         (np.float32, [2**24, 1, 1]), (np.float64, [0.5, 0.25])])
+def test_duplicates_are_added_in_doubles(make, dtype, data):
+    from krilu._arrays import matrix
+
+    given = with_duplicates(make, np.array(data, dtype))
+    before = given.data.copy()
+    taken = matrix(given)
+    np.testing.assert_array_equal(taken.scipy().toarray(), np.diag([np.sum(data, dtype=np.float64), 1.0]))
+    assert given.data.dtype == dtype and np.array_equal(given.data, before)
+    said = f"the matrix's values were converted from {np.dtype(dtype)} to float64"
+    assert (said in taken.notes) == (dtype != np.float64)
 
 
 def test_a_matrix_that_changed_after_scipy_looked_at_it_is_looked_at_anew():
@@ -244,6 +270,33 @@ def test_rungs_of_the_ladder_are_reported_with_the_call_that_goes_straight_to_th
     assert direct.converged and (direct.solver, direct.precond) == (report.solver, report.precond)
     if len(report.rungs) > 1:
         assert "rung 1" in str(report) and "krilu.solve(A, b, " in str(report)
+
+
+def shortcut(report):
+    """The call that the report's table suggests; None where there is none."""
+    found = re.search(r"next time +(krilu\.solve\(.*?\)$)", str(report), re.S | re.M)
+    return found and found[1]
+
+
+def test_the_call_that_goes_straight_to_a_rung_asks_for_what_was_asked():
+    a = convection(8)
+    b = right_side(64)
+    asked = {"rtol": 1e-10, "atol": 1e-12, "max_iterations": 500, "device": "host", "threads": 1, "restart": 70}
+    _, report = krilu.solve(a, b, **asked)
+    first = krilu.Rung("bicgstab with dilu", "--solver bicgstab --precond dilu", "stagnated", 9, 0.1, 0.0, "too slow")
+    last = krilu.Rung("gmres(30) with ilut, scaling both", "--solver gmres --precond ilut --scaling both", "converged",
+                      9, 1e-11, 0.0, "")
+    climbed = dataclasses.replace(report, rungs=[first, last])
+    _, direct = eval(shortcut(climbed), {"krilu": krilu, "A": a, "b": b})
+    # The rung's own basis is the default, and not the one that was asked of the first.
+    expected = {**report.asked, "solver": "gmres", "precond": "ilut", "scaling": "both", "restart": 30}
+    assert direct.asked == expected and direct.converged
+    there = dataclasses.replace(last, arguments=last.arguments + " --device emulated")
+    _, direct = eval(shortcut(dataclasses.replace(report, rungs=[first, there])), {"krilu": krilu, "A": a, "b": b})
+    assert direct.asked == {**expected, "device": "emulated"}
+    # Where b was solved without its mean, no options go straight there.
+    nowhere = dataclasses.replace(report, rungs=[first, dataclasses.replace(last, arguments="")])
+    assert shortcut(nowhere) is None and "rung 2" in str(nowhere) and nowhere.rungs[-1].options == {}
 
 
 def test_openfoams_norm():
