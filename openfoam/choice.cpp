@@ -105,7 +105,9 @@ word nameInLogs(const krilu::Options& o) {
 std::string kriluInFoamWords(std::string text) {
   static constexpr std::pair<const char*, const char*> words[] = {{"--precond", "preconditioner"},
                                                                   {"--solver", "method"},
-                                                                  {"--inner-iters", "innerIterations"},
+                                                                  {"inner-iters", "innerIterations"},
+                                                                  {"outer-iters", "outerIterations"},
+                                                                  {"inner-rtol", "innerTolerance"},
                                                                   {"--max-iters", "maxIter"},
                                                                   {"--", ""}};
   for (const auto& [from, to] : words)

@@ -4,11 +4,13 @@
 // dictionary becomes krilu::Options, the LDU matrix fills a krilu::CsrMatrix whose pattern hangs on the mesh,
 // interfaces become a krilu::Coupling, and a krilu::Result a solverPerformance.
 #include <algorithm>
+#include <cctype>
 #include <cfenv>
 #include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "addToRunTimeSelectionTable.H"
 #include "choice.hpp"
@@ -43,6 +45,24 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+/// 7 and 1.5e-3 become #; fp32 stays.
+std::string withoutNumbers(const std::string& sentence) {
+  const auto is = [](int (*kind)(int), char c) { return kind(static_cast<unsigned char>(c)) != 0; };
+  std::string text;
+  for (std::size_t i = 0; i < sentence.size();) {
+    const char c = sentence[i++];
+    if (!is(std::isdigit, c) || (!text.empty() && is(std::isalnum, text.back()))) {
+      text += c;
+      continue;
+    }
+    text += '#';
+    while (i < sentence.size() &&
+           (is(std::isdigit, sentence[i]) || std::string("e.+-").find(sentence[i]) != std::string::npos))
+      ++i;
+  }
+  return text;
+}
+
 }  // namespace
 
 class kriluSolver : public lduMatrix::solver {
@@ -64,6 +84,7 @@ class kriluSolver : public lduMatrix::solver {
   void prepare(kriluPlan& plan, std::int64_t version, const kriluChoice& choice) const;
   bool anywhere(bool here) const;
   void tell(const kriluPlan& plan, const kriluChoice& choice) const;
+  void tellNotes(kriluPlan& plan, const std::vector<std::string>& notes) const;
   void setFinalResidual(const scalarField& psi, const scalarField& source, direction cmpt) const;
 
   mutable kriluPlan own_;  // where the mesh has no registry to hang it on
@@ -94,7 +115,21 @@ std::unique_ptr<krilu::Solver> kriluSolver::make(const krilu::Options& options, 
 
 kriluPlan& kriluSolver::find(const kriluChoice& choice) const {
   const lduMesh& mesh = matrix_.mesh();
-  return mesh.hasDb() ? kriluPlans::New(mesh).find(mesh, choice.key()) : own_;
+  if (!mesh.hasDb()) return own_;
+  kriluPlan& p = kriluPlans::New(mesh).find(mesh, kriluPattern(mesh), choice.key());
+  // All steps of a plan are collective: what one rank has to make, all make anew.
+  enum { nothing, analysis, all };
+  label missing = !p.rows ? all : p.factored == 0 ? analysis : nothing;
+  if (UPstream::parRun()) reduce(missing, maxOp<label>(), UPstream::msgType(), mesh.comm());
+  if (missing != nothing) {
+    kriluPlan anew;
+    if (missing == analysis) {
+      anew.rows = p.rows;
+      anew.coupling = p.coupling;
+    }
+    p = std::move(anew);
+  }
+  return p;
 }
 
 /// What of the mesh alone is in a plan.
@@ -137,6 +172,13 @@ void kriluSolver::tell(const kriluPlan& p, const kriluChoice& choice) const {
   Info << flush;
 }
 
+/// What was not done as asked, and why. Once a plan, though later solves may say it with other numbers.
+void kriluSolver::tellNotes(kriluPlan& p, const std::vector<std::string>& notes) const {
+  for (const std::string& note : notes)
+    if (p.told.insert(withoutNumbers(note)).second)
+      Info << "krilu: " << fieldName_ << ": " << kriluInFoamWords(note).c_str() << endl;
+}
+
 /// As OpenFOAM's own solvers do, the residual of the guess is formed by the matrix's own product, on the field itself
 /// (interfaces with a jump add it to the field, and to nothing else), and held against normFactor. krilu solves
 /// A d = r from d = 0, in which sum|r| is what its own norm begins with.
@@ -172,16 +214,18 @@ solverPerformance kriluSolver::solve(scalarField& psi, const scalarField& source
     const krilu::Solver::Counts before = p.solver ? p.solver->counts() : krilu::Solver::Counts{};
     prepare(p, version, choice);
 
-    const auto go = [&](krilu::Solver& by, double rtol, double atol) {
+    const auto go = [&](double rtol, double atol, int most) {
       correction = 0;
-      by.set_tolerances(rtol, atol);
+      p.solver->set_tolerances(rtol, atol);
+      p.solver->set_max_iterations(most);
       krilu::Result result =
-          by.solve({r.begin(), std::size_t(r.size())}, {correction.begin(), std::size_t(correction.size())});
+          p.solver->solve({r.begin(), std::size_t(r.size())}, {correction.begin(), std::size_t(correction.size())});
+      tellNotes(p, result.notes);
       psi += correction;
       performance.nIterations() += result.iterations;
-      seconds.solve += result.seconds.solve;
       seconds.analyse = result.seconds.analyse;
       seconds.factor = result.seconds.factor;
+      seconds.solve += result.seconds.solve;
       return result;
     };
     const auto look = [&] {
@@ -191,7 +235,8 @@ solverPerformance kriluSolver::solve(scalarField& psi, const scalarField& source
     };
     if (choice.knows_norm) {
       if (initial > 0) {
-        const krilu::Result result = go(*p.solver, 0, std::max(tolerance_ * factor / initial, relTol_));
+        const krilu::Result result =
+            go(0, std::max(tolerance_ * factor / initial, relTol_), choice.options.max_iterations);
         performance.finalResidual() = result.history.back() * initial / factor;
         if (!performance.checkConvergence(tolerance_, relTol_) && result.status == krilu::Status::breakdown)
           performance.checkSingularity(0);
@@ -204,26 +249,15 @@ solverPerformance kriluSolver::solve(scalarField& psi, const scalarField& source
                       !performance.checkConvergence(tolerance_, relTol_);
            ++k) {
         const double wanted = std::max(tolerance_, relTol_ * performance.initialResidual());
-        const int done = go(*p.solver, margin * wanted / performance.finalResidual(), 0).iterations;
+        const int left = choice.options.max_iterations - int(performance.nIterations());
+        const int done = go(margin * wanted / performance.finalResidual(), 0, left).iterations;
         look();
         if (done == 0) break;
       }
     }
     if (performance.nIterations() < minIter_) {  // what is still to be done, however small the residual
-      const int count = int(minIter_ - performance.nIterations());
-      if (p.count != count) {
-        krilu::Options options = choice.options;
-        options.max_iterations = p.count = count;
-        p.counted = make(options, p);
-        p.counted_factored = 0;
-      }
-      if (p.counted_factored == 0)
-        p.counted->setup(p.rows->view());
-      else if (anywhere(p.counted_factored != p.factored))
-        p.counted->factor(p.rows->view());
-      p.counted_factored = p.factored;
       look();
-      go(*p.counted, 0, 0);
+      go(0, 0, int(minIter_ - performance.nIterations()));
       look();
       performance.checkConvergence(tolerance_, relTol_);
     }

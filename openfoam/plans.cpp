@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <sstream>
 #include <vector>
 
+#include "PstreamReduceOps.H"
 #include "krilu/error.hpp"
 
 namespace Foam {
@@ -93,6 +93,43 @@ std::int64_t kriluRows::fill(const lduMatrix& matrix) {
   return version_;
 }
 
+namespace {
+
+std::uint64_t scrambled(std::uint64_t position, std::uint64_t value) {
+  std::uint64_t z = value + position * 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 29)) * 0xbf58476d1ce4e5b9u;
+  return z ^ (z >> 32);
+}
+
+}  // namespace
+
+/// One pass over two labels a face, in a plain loop for vectors: less than a product with the matrix, which reads the
+/// same labels and more, and of which a solve forms two or three before its first iteration.
+std::uint64_t kriluPattern(const lduMesh& mesh) {
+  const lduAddressing& addressing = mesh.lduAddr();
+  const labelUList &lower = addressing.lowerAddr(), &upper = addressing.upperAddr();
+  const label* const owner = lower.begin();
+  const label* const neighbour = upper.begin();
+  const auto faces = std::size_t(lower.size());
+  std::uint64_t sum = 0;
+  for (std::size_t f = 0; f < faces; ++f)
+    sum += scrambled(f, std::uint64_t(owner[f]) << 32 | std::uint64_t(neighbour[f]));
+  std::uint64_t hash = scrambled(scrambled(faces, std::uint64_t(addressing.size())), sum);
+  const lduInterfacePtrsList interfaces(mesh.interfaces());
+  for (label i = 0; i < interfaces.size(); ++i)
+    if (interfaces.set(i)) {
+      const labelUList& cells = addressing.patchAddr(i);
+      sum = std::uint64_t(cells.size());
+      for (label k = 0; k < cells.size(); ++k) sum += scrambled(std::uint64_t(k), std::uint64_t(cells[k]));
+      hash += scrambled(~std::uint64_t(i), sum);
+    }
+  if (UPstream::parRun()) {
+    hash = scrambled(std::uint64_t(UPstream::myProcNo(mesh.comm())), hash);
+    reduce(hash, sumOp<std::uint64_t>(), UPstream::msgType(), mesh.comm());
+  }
+  return hash;
+}
+
 /// MeshObject's own asks for the mesh's name, and an lduMesh has none.
 const kriluPlans& kriluPlans::New(const lduMesh& mesh) {
   const objectRegistry& registry = mesh.thisDb();
@@ -102,19 +139,30 @@ const kriluPlans& kriluPlans::New(const lduMesh& mesh) {
   return *plans;
 }
 
-kriluPlan& kriluPlans::find(const lduMesh& mesh, const std::string& key) const {
-  const lduAddressing& a = mesh.lduAddr();
-  std::ostringstream text;
-  text << &a << ' ' << a.size() << ' ' << a.lowerAddr().size() << ' ';
-  const std::string address = text.str();
-  const auto [at, is_new] = plans_.try_emplace(address + key);
-  if (is_new)  // its rows may be those of another plan
-    for (const auto& [name, plan] : plans_)
-      if (plan.rows && name.starts_with(address)) {
-        at->second.rows = plan.rows;
-        at->second.coupling = plan.coupling;
-      }
-  return at->second;
+kriluPlan& kriluPlans::find(const lduMesh& mesh, std::uint64_t pattern, const std::string& options) const {
+  const label comm = mesh.comm();
+  const auto same_rows = [&](const Kept& k) { return k.comm == comm && k.pattern == pattern; };
+  const auto at =
+      std::find_if(plans_.begin(), plans_.end(), [&](const Kept& k) { return same_rows(k) && k.options == options; });
+  if (at != plans_.end()) {
+    plans_.splice(plans_.begin(), plans_, at);
+    plans_.front().mesh = &mesh;
+    return plans_.front().plan;
+  }
+  constexpr int most_patterns = 2;  // of one mesh
+  int patterns = 1;
+  plans_.remove_if(
+      [&](const Kept& k) { return k.mesh == &mesh && k.options == options && ++patterns > most_patterns; });
+  Kept made{&mesh, comm, pattern, options, {}};
+  const auto other =
+      std::find_if(plans_.begin(), plans_.end(), [&](const Kept& k) { return same_rows(k) && k.plan.rows; });
+  if (other != plans_.end()) {
+    made.plan.rows = other->plan.rows;
+    made.plan.coupling = other->plan.coupling;
+  }
+  plans_.push_front(std::move(made));
+  if (debug) Info << "kriluPlans: another plan, of " << label(plans_.size()) << " that are kept" << endl;
+  return plans_.front().plan;
 }
 
 }  // namespace Foam

@@ -4,8 +4,9 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <list>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "MeshObject.H"
@@ -35,23 +36,37 @@ struct kriluPlan {
   std::shared_ptr<kriluRows> rows;
   std::shared_ptr<kriluCoupling> coupling;  // null where the matrix is all of the system
   std::unique_ptr<krilu::Solver> solver;
-  std::unique_ptr<krilu::Solver> counted;  // of as many iterations as `count`, whatever the residual
-  int count = 0;
-  std::int64_t factored = 0, counted_factored = 0;  // sets of values that the solvers have; 0: none, not analysed
+  std::int64_t factored = 0;   // the set of values that the solver has; 0: none, not analysed
+  std::set<std::string> told;  // notes of its solves, without their numbers
 };
 
-/// The plans of one mesh, by the options of their solvers.
+/// A hash of what a plan is made for: the cells on both sides of each face, and those at interfaces, of all ranks. Over
+/// ranks it is collective, and the same on all of them, so that all find a plan for it or none does.
+std::uint64_t kriluPattern(const lduMesh& mesh);
+
+/// The plans of one mesh, by patterns and the options of their solvers. An overset mesh has two patterns in turn, with
+/// the faces of its stencil for what it interpolates and without them, and others whenever the stencil changes, which
+/// no change of topology tells of. Where an addressing stands says nothing: the next one may stand in its place.
 class kriluPlans : public MeshObject<lduMesh, TopologicalMeshObject, kriluPlans> {
  public:
   TypeName("kriluPlans");
   explicit kriluPlans(const lduMesh& mesh) : MeshObject<lduMesh, TopologicalMeshObject, kriluPlans>(mesh) {}
   /// Of the mesh's registry.
   static const kriluPlans& New(const lduMesh& mesh);
-  /// Of this addressing: meshes may share a registry.
-  kriluPlan& find(const lduMesh& mesh, const std::string& key) const;
+  /// The plan of this pattern and these options; where there is none, one that is empty but for the rows of another of
+  /// this pattern. Of each mesh (meshes may share a registry) and set of options, the two patterns that were asked for
+  /// last are kept.
+  kriluPlan& find(const lduMesh& mesh, std::uint64_t pattern, const std::string& options) const;
 
  private:
-  mutable std::map<std::string, kriluPlan> plans_;
+  struct Kept {
+    const lduMesh* mesh;
+    label comm;
+    std::uint64_t pattern;
+    std::string options;
+    kriluPlan plan;
+  };
+  mutable std::list<Kept> plans_;  // the last one used in front
 };
 
 }  // namespace Foam

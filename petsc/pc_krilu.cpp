@@ -105,11 +105,9 @@ std::string in_petsc_words(PC pc, std::string text) {
   const char* prefix = nullptr;
   if (PCGetOptionsPrefix(pc, &prefix) != 0 || !prefix) prefix = "";
   const std::string ours = std::string("-") + prefix + "pc_krilu_";
-  static constexpr std::pair<const char*, const char*> words[] = {{"--precond", "type"},
-                                                                  {"--shift", "shift"},
-                                                                  {"--ordering", "ordering"},
-                                                                  {"--device", "device"},
-                                                                  {"--scaling", "scaling"}};
+  static constexpr std::pair<const char*, const char*> words[] = {{"--precond", "type"},  {"precond auto", "type auto"},
+                                                                  {"--shift", "shift"},   {"--ordering", "ordering"},
+                                                                  {"--device", "device"}, {"--scaling", "scaling"}};
   for (const auto& [from, to] : words)
     for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at))
       text.replace(at, std::string_view(from).size(), ours + to);
@@ -219,6 +217,17 @@ PetscErrorCode make_solver(PC pc) {
   });
 }
 
+/// What was not done as asked, and why: for -info, at every set-up.
+PetscErrorCode say_notes(PC pc) {
+  PetscFunctionBegin;
+  PetscCall(guarded(pc, PETSC_ERR_LIB, [&]() -> PetscErrorCode {
+    for (const std::string& note : state(pc).solver->notes())
+      PetscCall(PetscInfo(pc, "krilu: %s\n", in_petsc_words(pc, note).c_str()));
+    return fine;
+  }));
+  PetscFunctionReturn(fine);
+}
+
 /// As PETSc's own factorisations have it: the KSP ends as failed, or, where errors were asked for, this is one.
 PetscErrorCode zero_pivot(PC pc, const krilu::ZeroPivot& e) {
   State& s = state(pc);
@@ -255,6 +264,7 @@ PetscErrorCode set_up(PC pc) {
     }
     return fine;
   }));
+  PetscCall(say_notes(pc));
   PetscFunctionReturn(fine);
 }
 
@@ -351,6 +361,8 @@ PetscErrorCode view(PC pc, PetscViewer viewer) {
                                      counts.factorisations, double(s.solver->bytes()) / 1e6));
     for (const std::string& line : s.solver->explanation())
       PetscCall(PetscViewerASCIIPrintf(viewer, "  %s\n", line.c_str()));
+    for (const std::string& note : s.solver->notes())
+      PetscCall(PetscViewerASCIIPrintf(viewer, "  note: %s\n", in_petsc_words(pc, note).c_str()));
     if (!s.trouble.empty()) PetscCall(PetscViewerASCIIPrintf(viewer, "  %s\n", s.trouble.c_str()));
     return fine;
   }));

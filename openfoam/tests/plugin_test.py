@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # libkriluFoam.so as OpenFOAM's users meet it: tutorials with kriluDIC, kriluDILU and kriluSymGaussSeidel inside
 # OpenFOAM's own solvers, which have to give the very numbers of its own, and with solver krilu; serial and on 2 ranks;
-# dumps, errors, a mesh that changes. Arguments: libkriluFoam.so, a library for labels of another size, and mpirun.
+# dumps, errors, a mesh that changes, one with overset whose stencil does. Arguments: libkriluFoam.so, a library for
+# labels of another size, and mpirun.
 # The tutorials are those of $FOAM_TUTORIALS, of build/openfoam-headers (tools/openfoam-headers) or of Debian's package.
 import functools
 import os
@@ -79,6 +80,9 @@ def mesh(name):
                        "blockMesh && topoSet && refineHexMesh c0 -overwrite && cp -r 0.orig 0"),
         "damBreak": ("multiphase/interFoam/laminar/damBreakWithObstacle",
                      "cp -r 0.orig 0 && blockMesh && topoSet && subsetMesh -overwrite c0 -patch walls && setFields"),
+        "overset": ("basic/overLaplacianDyMFoam/heatTransfer",
+                    "blockMesh && topoSet && subsetMesh box -patch hole -overwrite && topoSet && cp -r 0.orig 0 && "
+                    "setFields"),
     }[name]
     shutil.copytree(tutorial(path), case)
     shell(case, "gunzip -rf . ; chmod -R u+w .")
@@ -125,15 +129,20 @@ class Run:
         return numbers
 
 
-def run(name, solvers, steps=3, ranks=1, options="", functions="", lib=None, keep=()):
-    """solvers: {"p": "solver PCG; ...", ...}; options: more of controlDict; keep: entries of the case's own solvers."""
+def run(name, solvers, steps=3, ranks=1, options="", functions="", lib=None, keep=(), prepare=None):
+    """solvers: {"p": "solver PCG; ...", ...}; options: more of controlDict; keep: entries of the case's own solvers;
+    prepare(case): what else is changed."""
     case = tempfile.mkdtemp(dir=WORK.name)
     shutil.copytree(mesh(name), case, dirs_exist_ok=True)
-    application = {"cavity": "icoFoam", "damBreak": "interFoam"}.get(name, "simpleFoam")
-    step = {"cavity": 0.005, "damBreak": 0.001}.get(name, 1)
+    if prepare:
+        prepare(case)
+    application = {"cavity": "icoFoam", "damBreak": "interFoam", "overset": "overLaplacianDyMFoam"}.get(name,
+                                                                                                        "simpleFoam")
+    step = {"cavity": 0.005, "damBreak": 0.001, "overset": 0.1}.get(name, 1)
+    more_libs = "overset fvMotionSolvers " if name == "overset" else ""
     write(os.path.join(case, "system/controlDict"),
-          f'libs ("{lib or PLUGIN}"); application {application}; startFrom startTime; startTime 0; stopAt endTime; '
-          f"endTime {step * steps:g}; deltaT {step:g}; writeControl timeStep; writeInterval {steps}; "
+          f'libs ({more_libs}"{lib or PLUGIN}"); application {application}; startFrom startTime; startTime 0; '
+          f"stopAt endTime; endTime {step * steps:g}; deltaT {step:g}; writeControl timeStep; writeInterval {steps}; "
           "writeFormat ascii; "
           f"writePrecision 14; timePrecision 8; {options} functions {{ {functions} }}")
     blocks = "\n".join(f'"{field}" {{ {text} }}' for field, text in solvers.items())
@@ -183,6 +192,14 @@ class Case(unittest.TestCase):
             largest = max(abs(x) for x in a)
             self.assertGreater(largest, 0)
             self.assertLessEqual(max(abs(x - y) for x, y in zip(a, b)), tolerance * largest, name)
+
+    def same_counts(self, theirs, ours, but_for=()):
+        self.fine(theirs, ours)
+        self.assertEqual([s[1] for s in theirs.solves], [s[1] for s in ours.solves])
+        self.assertEqual(theirs.solves[0][2], ours.solves[0][2])  # from the same fields
+        for a, b in zip(theirs.solves, ours.solves):
+            if a[1] not in but_for:
+                self.assertLessEqual(abs(int(a[4]) - int(b[4])), 1, f"{a} {b}")
 
     def refused(self, r, *words):
         self.assertNotEqual(r.status, 0, r.text[-3000:])
@@ -258,14 +275,6 @@ class Solver(Case):
                 self.near(theirs, ours)
         self.each(check)
 
-    def same_counts(self, theirs, ours, but_for=()):
-        self.fine(theirs, ours)
-        self.assertEqual([s[1] for s in theirs.solves], [s[1] for s in ours.solves])
-        self.assertEqual(theirs.solves[0][2], ours.solves[0][2])  # from the same fields
-        for a, b in zip(theirs.solves, ours.solves):
-            if a[1] not in but_for:
-                self.assertLessEqual(abs(int(a[4]) - int(b[4])), 1, f"{a} {b}")
-
     def test_every_method_and_preconditioner_arrives(self):
         theirs = run("cavity", {"p.*": f"solver PCG; preconditioner DIC; {TIGHT}",
                                 "U": f"solver PBiCGStab; preconditioner DILU; {TIGHT}"}, 2)
@@ -301,6 +310,23 @@ class Solver(Case):
         self.fine(g)
         self.assertEqual(set(g.counts("p")), {5})
 
+    def test_no_solve_takes_more_than_the_most_iterations(self):
+        """Of methods that do not know OpenFOAM's norm, which go on where they reduced theirs by too little."""
+        for more in ("method gmres; preconditioner dilu;", 'method bicgstab; precision "fp32/bf16";'):
+            for ranks in (1, 2):
+                with self.subTest(options=more, ranks=ranks):
+                    def solved(most):
+                        r = run("cavity", {"p.*": f"{KRILU} {more} maxIter {most}; {LOOSE}", "U": f"{KRILU} {LOOSE}"},
+                                2, ranks)
+                        self.fine(r)
+                        return r.counts("p")
+                    full = max(solved(1000))
+                    for most in range(full - 6, full, 2):
+                        counts = solved(most)
+                        self.assertLessEqual(max(counts), most, f"{counts}, of {full} without a bound")
+                        if "gmres" in more:  # its first iterations are the same, however many follow
+                            self.assertEqual(max(counts), most)
+
     def test_a_right_hand_side_of_zero_is_solved(self):
         r = run("cavity", {"p.*": f"{KRILU} minIter 1; {TIGHT}", "U": f"{KRILU} minIter 1; {TIGHT}"}, 1)
         self.fine(r)
@@ -327,12 +353,71 @@ class Solver(Case):
         self.same_counts(theirs, ours)
 
 
+class Overset(Case):
+    """A stencil that changes makes another matrix of the same cells, without a change of topology."""
+
+    def moved(self, table, analyses, ranks=1, steps=5, prepare=None):
+        def place(case):
+            edit(os.path.join(case, "0/pointDisplacement"),
+                 (r"table\s*\(.*?\n +\);", "table (%s);" % " ".join(f"({t:g} ({x:.17g} 0 0))" for t, x in table)))
+            if prepare:
+                prepare(case)
+        theirs, ours = (run("overset", {"T": f"{solver} tolerance 1e-9; relTol 0;"}, steps, ranks, prepare=place,
+                            keep=(r"cellDisplacement\s*\{.*?\}",), options="DebugSwitches { kriluPlans 1; }")
+                        for solver in ("solver PBiCGStab; preconditioner DILU;", KRILU))
+        self.same_counts(theirs, ours)
+        self.assertEqual(len(ours.counts("T")), steps)
+        self.near(theirs, ours, ("T",))
+        self.assertEqual(len(re.findall("krilu: T: method", ours.text)), analyses)
+        kept = [int(n) for n in re.findall(r"^kriluPlans: another plan, of (\d+) that are kept$", ours.text, re.M)]
+        self.assertEqual(kept, [min(n, 2) for n in range(1, analyses + 1)])
+
+    def test_a_stencil_that_stays_is_analysed_once(self):
+        for ranks in (1, 2):
+            with self.subTest(ranks=ranks):
+                self.moved([(0, 0), (1, 0)], 1, ranks)
+
+    def test_a_stencil_that_changes_is_analysed_anew_and_the_old_one_goes(self):
+        for ranks in (1, 2):
+            with self.subTest(ranks=ranks):
+                self.moved([(0, 0), (1, 10 / 36)], 5, ranks)
+
+    def test_of_two_stencils_in_turn_both_are_kept(self):
+        self.moved([(0.1 * k, 0.013 + (k % 2) / 36) for k in range(7)], 2, steps=6)
+
+    def test_ranks_agree_where_the_cells_of_one_alone_change(self):
+        def split(case):  # three columns at the left, which nothing moves over, are a rank
+            with open(os.path.join(case, "constant/polyMesh/owner")) as file:
+                cells = int(re.search(r"nCells: ?(\d+)", file.read()).group(1))
+            rank = [0 if c < 18 * 18 and c % 18 < 3 else 1 for c in range(cells)]
+            write(os.path.join(case, "constant/cellDecomposition"), "(%s)" % " ".join(map(str, rank)), "labelList")
+            write(os.path.join(case, "system/decomposeParDict"),
+                  'numberOfSubdomains 2; method manual; manualCoeffs { dataFile "cellDecomposition"; }')
+        self.moved([(0, 0), (1, 10 / 36)], 5, 2, prepare=split)
+
+
 class Logs(Case):
     def test_krilu_says_what_it_does(self):
         r = run("cavity", {".*": f"{KRILU} {LOOSE}"}, 1)
         self.assertRegex(r.text, r"(?m)^krilu [\d.]+ for OpenFOAM v\d+ \(labels of 32 bits, double precision\)$")
         self.assertIn("krilu: p: method cg, preconditioner dic, device host, threads 1", r.text)
         self.assertEqual(r.text.count("double precision)"), 1)
+
+    def test_what_was_not_done_as_asked_is_said_once(self):
+        r = run("cavity", {"p.*": f"{KRILU} basis fp32; {LOOSE}", "U": f"{KRILU} innerIterations 5; {LOOSE}"}, 3)
+        self.fine(r)
+        notes = re.findall(r"^krilu: (\w+): (.*not used, since .*)$", r.text, re.M)
+        self.assertEqual(notes, [("Ux", "innerIterations, outerIterations and innerTolerance: not used, since all is "
+                                  "computed in fp64"),
+                                 ("p", "basis fp32: not used, since cg has none")])
+
+    def test_a_note_of_every_solve_is_said_once_whatever_its_numbers(self):
+        r = run("cavity", {"p.*": f"{KRILU} threads 2; {TIGHT}", "U": f"{KRILU} {LOOSE}"}, 3)
+        self.fine(r)
+        sweeps = re.findall(r"^krilu: p: triangular auto: (.*)$", r.text, re.M)
+        self.assertTrue(sweeps, r.text[-3000:])  # with their times
+        without = [re.sub(r"\d[\d.e+-]*", "#", line) for line in sweeps]
+        self.assertEqual(len(set(without)), len(without), sweeps)
 
     def test_residual_fields_are_those_of_openfoam(self):
         functions = ("residuals { type solverInfo; libs (utilityFunctionObjects); fields (p U); "

@@ -227,6 +227,30 @@ class Said(Case):
                       "analyses 1, factorisations 1"):
             self.assertIn(words, text)
 
+    def test_what_took_the_place_of_auto_is_said(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "pivot.mtx")
+            with open(path, "w") as f:  # dic's second pivot is 1 - 1/1; the matrix is not singular
+                f.write("%%MatrixMarket matrix coordinate real general\n3 3 7\n"
+                        + "".join(f"{i} {j} 1\n" for i in (1, 2, 3) for j in (1, 2, 3) if abs(i - j) < 2))
+            said = "-pc_krilu_type auto: jacobi in place of dic (dic: zero pivot in row 2"
+            plain = krilu("-pc_krilu_type auto", path)
+            self.converged(plain)
+            self.assertNotIn(said, plain.text)
+            view, info = (krilu(f"-pc_krilu_type auto {option}", path) for option in ("-ksp_view", "-info"))
+            self.assertIn("    note: " + said, view.text)
+            self.assertIn("krilu: " + said, info.text)
+            for r in (view, info):  # saying it leaves the rest as it is
+                self.assertEqual(r.iterations, plain.iterations)
+                self.assertEqual(r.residuals, plain.residuals)
+            self.assertEqual(view.counts, [(1, 1)])
+            inside = krilu("-sub_pc_krilu_type auto -ksp_view", path, inside="bjacobi")
+            self.assertIn("note: -sub_" + said[1:], inside.text)
+
+    def test_nothing_is_noted_where_all_was_done_as_asked(self):
+        for kind in ("dilu", "ilu0", "ras -pc_krilu_parts 3", "jacobi", "none"):
+            self.assertNotIn("note:", krilu(f"-pc_krilu_type {kind} -ksp_view").text)
+
     def test_an_option_without_effect_is_unused(self):
         text = krilu("-pc_krilu_levels 3 -options_left").text
         self.assertRegex(text, r"(?s)not used.*-pc_krilu_levels")
