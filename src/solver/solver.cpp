@@ -264,9 +264,10 @@ void Solver::Body::form(const Given& given) {
 
 /// Where auto took what is for symmetric matrices, and the values are no longer those of one.
 void Solver::Body::choose_anew(const Given& given) {
-  const CsrMatrix kept = std::move(pattern_here);  // whose pattern `given` may be a view of
+  CsrMatrix kept = std::move(pattern_here);  // whose pattern `given` may be a view of
   const std::string before = plan.method + " with " + plan.precond;
   analyse(given);
+  if (!given.there) pattern_here = std::move(kept);
   notes.push_back(fmt::format("solver auto: {} with {} in place of {}, since the matrix is no longer symmetric",
                               plan.method, plan.precond, before));
 }
@@ -404,6 +405,7 @@ Result Solver::Body::solve(const Sides& sides, Monitor* monitor) {
     try {
       choose_anew({unlike});
       factor_first({unlike});
+      factored = true;
     } catch (const Error&) {
       factored = false;
     }

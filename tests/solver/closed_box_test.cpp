@@ -156,6 +156,37 @@ TEST(ClosedBox, RowsThatSumToZeroAreSaidToBeSingularWhereNothingArrived) {
   EXPECT_EQ(solved(a, given).r.status, Status::converged);
 }
 
+// A rung stands for a symmetric matrix; the values after it are symmetric no longer, and no rung solves them.
+TEST(ClosedBox, ASolverOutlivesValuesThatAreNeitherSymmetricNorSolvable) {
+  const CsrMatrix a = neumann(-1.5);
+  Solver solver({.device = "host"});
+  solver.setup(a);
+  const std::vector<double> b = test::random_values(std::size_t(a.rows), 5);
+  std::vector<double> x(b.size(), 0.0);
+  const Result first = solver.solve(b, x);
+  ASSERT_EQ(first.status, Status::converged);
+  ASSERT_GT(first.rungs.size(), 1u);
+  ASSERT_TRUE(first.rungs[0].what.starts_with("cg with dic")) << first.rungs[0].what;
+  const test::Dense box = test::to_dense(closed_box(3));
+  test::Dense d = box;
+  for (std::size_t i = 0; i < d.size(); ++i)
+    for (std::size_t j = 0; j < d.size(); ++j) d[i][j] = box[j][i];
+  const CsrMatrix transposed = from_dense(d);
+  ASSERT_TRUE(std::ranges::equal(transposed.columns, a.columns));
+  solver.factor(transposed);
+  for (int times = 0; times < 3; ++times) {
+    std::fill(x.begin(), x.end(), 0.0);
+    const Result r = solver.solve(b, x);
+    expect_honest(transposed, b, {r, x});
+    EXPECT_EQ(r.status, Status::stagnated);
+    if (times > 0) {
+      EXPECT_TRUE(r.rungs[0].what.starts_with("bicgstab with dilu")) << r.rungs[0].what;
+    }
+  }
+  solver.factor(a);
+  EXPECT_EQ(solver.solve(b, x).status, Status::converged);
+}
+
 TEST(ClosedBox, IsRememberedAndAnalysedOnce) {
   const CsrMatrix a = closed_box(3);
   Solver solver(Options{});
