@@ -38,6 +38,16 @@ CsrMatrix copy_of(const CsrView& a) {
   return {a.rows, a.cols, offsets_of(a), {a.columns, a.columns + nnz}, {a.values, a.values + nnz}};
 }
 
+/// An engine's limit for a while, and its own after it.
+struct WithinIterations {
+  WithinIterations(solver::Engine& e, int most, int own) : engine(e), own_limit(own) { e.set_max_iterations(most); }
+  ~WithinIterations() { engine.set_max_iterations(own_limit); }
+  WithinIterations(const WithinIterations&) = delete;
+  WithinIterations& operator=(const WithinIterations&) = delete;
+  solver::Engine& engine;
+  int own_limit;
+};
+
 bool overlap(std::span<const double> b, std::span<const double> x) {
   const std::less<const double*> before;
   return before(b.data(), x.data() + x.size()) && before(x.data(), b.data() + b.size());
@@ -352,14 +362,6 @@ Result Solver::solve(std::span<const double> b, std::span<double> x, Monitor* mo
   return s.solve({begin, run, [&] { return solver::Ladder::Sides{b, x}; }}, monitor);
 }
 
-namespace {
-struct Restored {
-  solver::Engine& engine;
-  int max_iterations;
-  ~Restored() { engine.set_max_iterations(max_iterations); }
-};
-}  // namespace
-
 Result Solver::Body::solve(const Sides& sides, Monitor* monitor) {
   solver::Timer timer;
   agreed([&] {
@@ -374,8 +376,7 @@ Result Solver::Body::solve(const Sides& sides, Monitor* monitor) {
   const auto first_of = [this](std::span<const double> b, std::span<double> x, int most, Monitor& m) {
     const bool zeros = std::all_of(x.begin(), x.end(), [](double v) { return v == 0; });
     const auto within = [&](bool from_zeros, Monitor& w) {
-      engine->set_max_iterations(most);
-      const Restored restored{*engine, options.max_iterations};
+      const WithinIterations limit(*engine, most, options.max_iterations);
       return engine->solve(b, x, from_zeros, w);
     };
     return run({{}, within, {}}, zeros, m);

@@ -25,17 +25,21 @@ using test::neumann;
 using test::solved;
 using test::Solved;
 
+double mean_of(const std::vector<double>& b) { return std::accumulate(b.begin(), b.end(), 0.0) / double(b.size()); }
+std::vector<double> without_mean(std::vector<double> b) {
+  const double mean = mean_of(b);
+  for (double& v : b) v -= mean;
+  return b;
+}
 /// What no x solves of b, as a relative residual.
 double least_of(const std::vector<double>& b) {
-  const double n = double(b.size()), mean = std::accumulate(b.begin(), b.end(), 0.0) / n;
-  return std::abs(mean) * std::sqrt(n / std::inner_product(b.begin(), b.end(), b.begin(), 0.0));
+  return std::abs(mean_of(b)) * std::sqrt(double(b.size()) / std::inner_product(b.begin(), b.end(), b.begin(), 0.0));
 }
 
 TEST(ClosedBox, ASingularMatrixOfFullPatternEndsWithItsBestIterate) {
   const CsrMatrix a = neumann(0);  // and a right-hand side with a mean
-  std::vector<double> solvable = test::random_values(std::size_t(a.rows), 2);
-  const double n = double(a.rows), mean = std::accumulate(solvable.begin(), solvable.end(), 0.0) / n;
-  for (double& v : solvable) v -= mean;
+  const std::vector<double> solvable = without_mean(test::random_values(std::size_t(a.rows), 2));
+  const double n = double(a.rows);
   for (double more : {1e-6, 1e-2, 1.0, -30.0, 1e9}) {
     SCOPED_TRACE(more);
     std::vector<double> b = solvable;
@@ -81,11 +85,10 @@ CsrMatrix closed_box(double speed, bool upwind = true) {
 TEST(ClosedBox, WhatIsConservedInAClosedBoxHasNoMean) {
   const CsrMatrix a = closed_box(3);
   const std::vector<double> b = test::random_values(std::size_t(a.rows), 5);
-  const double n = double(a.rows), mean = std::accumulate(b.begin(), b.end(), 0.0) / n;
   const Solved s = solved(a, b);
   expect_honest(a, b, s);
   EXPECT_EQ(s.r.status, Status::stagnated);
-  const double least = std::abs(mean) * std::sqrt(n / std::inner_product(b.begin(), b.end(), b.begin(), 0.0));
+  const double least = least_of(b);
   EXPECT_NEAR(s.r.relative_residual, least, 1e-7 * least);
   for (double v : s.x) ASSERT_LE(std::abs(v), 1e3);
   EXPECT_TRUE(any_has(s.r.notes, "not solved: the matrix is singular, since its columns sum to zero"));
@@ -100,15 +103,13 @@ TEST(ClosedBox, WhatIsConservedInAClosedBoxHasNoMean) {
 TEST(ClosedBox, ARungThatStandsLeavesTheMeanOutToo) {
   const CsrMatrix a = closed_box(30, false);
   std::vector<double> b = test::random_values(std::size_t(a.rows), 5), x(b.size(), 0.0);
-  const double n = double(a.rows), mean = std::accumulate(b.begin(), b.end(), 0.0) / n;
-  std::vector<double> solvable = b;
-  for (double& v : solvable) v -= mean;
+  const std::vector<double> solvable = without_mean(b);
   Solver solver(Options{});
   solver.setup(a);
   const Result first = solver.solve(solvable, x);
   EXPECT_EQ(first.status, Status::converged);
   ASSERT_GT(first.rungs.size(), 1u);
-  const double least = std::abs(mean) * std::sqrt(n / std::inner_product(b.begin(), b.end(), b.begin(), 0.0));
+  const double least = least_of(b);
   for (int times = 0; times < 2; ++times) {
     std::fill(x.begin(), x.end(), 0.0);
     const Result r = solver.solve(b, x);
@@ -127,11 +128,10 @@ TEST(ClosedBox, TheMeanIsLeftOutWhereTheFirstRungIs) {
   std::rotate(d.begin(), d.begin() + 7, d.end());
   const CsrMatrix a = from_dense(d);
   const std::vector<double> b = test::random_values(std::size_t(a.rows), 5);
-  const double n = double(a.rows), mean = std::accumulate(b.begin(), b.end(), 0.0) / n;
   const Solved s = solved(a, b);
   expect_honest(a, b, s);
   EXPECT_EQ(s.r.status, Status::stagnated);
-  const double least = std::abs(mean) * std::sqrt(n / std::inner_product(b.begin(), b.end(), b.begin(), 0.0));
+  const double least = least_of(b);
   EXPECT_NEAR(s.r.relative_residual, least, 1e-7 * least);
   EXPECT_TRUE(any_has(s.r.notes, "its columns sum to zero"));
 }
@@ -205,9 +205,7 @@ TEST(ClosedBox, IsRememberedAndAnalysedOnce) {
   }
   EXPECT_EQ(solver.counts().analyses, 1);
   // A b without a mean is solved as any other.
-  std::vector<double> b = test::random_values(x.size(), 9);
-  const double mean = std::accumulate(b.begin(), b.end(), 0.0) / double(b.size());
-  for (double& v : b) v -= mean;
+  const std::vector<double> b = without_mean(test::random_values(x.size(), 9));
   std::fill(x.begin(), x.end(), 0.0);
   EXPECT_EQ(solver.solve(b, x).status, Status::converged);
   // So are values of no closed box.
@@ -225,9 +223,7 @@ TEST(ClosedBox, IsRememberedAndAnalysedOnce) {
 TEST(ClosedBox, TolerancesThatChangeAreThoseOfBWithoutItsMeanToo) {
   const CsrMatrix a = closed_box(3);
   const std::vector<double> b = test::random_values(std::size_t(a.rows), 5);
-  std::vector<double> without = b;
-  const double mean = std::accumulate(b.begin(), b.end(), 0.0) / double(b.size());
-  for (double& v : without) v -= mean;
+  const std::vector<double> without = without_mean(b);
   Solver solver(Options{});
   solver.setup(a);
   double last = 1;
