@@ -39,7 +39,9 @@ class Emulated {
 
  public:
   explicit Emulated(int threads = 0);
-  Emulated(const Emulated& o) = default;  // a copy is the same device, as a copied stream handle is
+  // A copy is the same device, as a copied stream handle is.
+  Emulated(const Emulated&) = default;
+  Emulated& operator=(const Emulated&) = default;
 
   static constexpr const char* name = "emulated";
   int threads() const { return host_.threads(); }

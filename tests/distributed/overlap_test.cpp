@@ -24,14 +24,20 @@ std::vector<GpuCase> overlap_matrices() {
   return all;
 }
 
-/// The rows beside a range within `depth` layers of A + A^T, by breadth-first search in the whole matrix.
-std::vector<std::int64_t> beside_of(const CsrMatrix& a, std::int64_t first, std::int64_t end, int depth) {
+/// A + A^T's columns, row by row.
+std::vector<std::set<Index>> neighbours_of(const CsrMatrix& a) {
   std::vector<std::set<Index>> near(std::size_t(a.rows));
   for (Index i = 0; i < a.rows; ++i)
     for (Offset k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k) {
       near[std::size_t(i)].insert(a.columns[std::size_t(k)]);
       near[std::size_t(a.columns[std::size_t(k)])].insert(i);
     }
+  return near;
+}
+
+/// The rows beside a range within `depth` layers of A + A^T, by breadth-first search in the whole matrix.
+std::vector<std::int64_t> beside_of(const std::vector<std::set<Index>>& near, std::int64_t first, std::int64_t end,
+                                    int depth) {
   std::set<std::int64_t> reached;
   for (std::int64_t i = first; i < end; ++i) reached.insert(i);
   for (int d = 0; d < depth; ++d) {
@@ -56,13 +62,14 @@ void couple(Coupling& coupling, std::vector<double>& x) {
 TEST(Overlap, IsTheSubmatrixOfTheRowsWithinSoManyLayers) {
   for (const auto& [name, a, unused] : overlap_matrices()) {
     const std::vector<double> x = random_values(std::size_t(a.rows), 461);
+    const std::vector<std::set<Index>> near = neighbours_of(a);
     for (const Starts& starts : cuts(a.rows)) {
-      for (const int depth : {0, 1, 2, 5}) {
+      for (const int depth : enough_of({0, 1, 2, 5})) {
         SCOPED_TRACE(name + ", " + text_of(starts) + ", depth " + std::to_string(depth));
         run_ranks(ranks_of(starts), [&](auto c) {
           const RowsMatrix mine = rows_of(a, starts, c->rank());
           Overlap o(c, mine, ranges_of(starts), depth);
-          const std::vector<std::int64_t> beside = beside_of(a, mine.first, mine.first + mine.count, depth);
+          const std::vector<std::int64_t> beside = beside_of(near, mine.first, mine.first + mine.count, depth);
           ASSERT_EQ(o.plan().slot_rows, beside);
           ASSERT_EQ(o.own(), mine.count);
           const CsrView m = o.matrix();
