@@ -74,6 +74,11 @@ PetscErrorCode assemble(const krilu::CsrMatrix& a, Mat* A) {
   PetscCall(MatCreate(PETSC_COMM_WORLD, A));
   PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, a.rows, a.cols));
   PetscCall(MatSetFromOptions(*A));
+  PetscInt longest = 0;  // for each row: PETSc copies the whole matrix where one has no room
+  for (krilu::Index i = 0; i < a.rows; ++i)
+    longest = std::max(longest, PetscInt(a.offsets[std::size_t(i) + 1] - a.offsets[std::size_t(i)]));
+  PetscCall(MatSeqAIJSetPreallocation(*A, longest, nullptr));
+  PetscCall(MatMPIAIJSetPreallocation(*A, longest, nullptr, longest, nullptr));
   PetscCall(MatSetUp(*A));
   PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
   PetscInt begin = 0, end = 0;

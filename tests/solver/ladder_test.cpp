@@ -362,9 +362,9 @@ TEST(Ladder, RealSystemsAreSolvedOrAsWellAsADirectSolveCan) {
   for (const auto& entry : std::filesystem::directory_iterator(one.parent_path())) {
     const std::string name = entry.path().filename().string();
     if (!name.ends_with(".mtx.gz") || name.ends_with("_b.mtx.gz") || name.ends_with("_x.mtx.gz")) continue;
+    if (test::sanitized && entry.file_size() > 100'000) continue;
     SCOPED_TRACE(name);
     const CsrMatrix a = read_matrix_market(entry.path().string()).matrix;
-    if (test::sanitized && a.rows > 5000) continue;
     const auto b = ones(a);
     const Solved s = solved(a, b, {.device = "host", .threads = 1});
     expect_honest(a, b, s);

@@ -34,7 +34,7 @@ const std::vector<SweepCase>& sweep_cases() {
     c.push_back({"unsymmetric", "rcm",
                  scaled(random_matrix({.rows = 900, .per_row = 3, .symmetric_pattern = false, .seed = 92}))});
     c.push_back({"grid of two colours", "multicolour", scaled(grid(40, 25))});
-    c.push_back({"chain", "natural", scaled(grid(2000, 1))});
+    c.push_back({"chain", "natural", scaled(grid(600, 1))});
     CsrMatrix arrow;  // row 40 of 300 reads, and is read by, all others
     arrow.rows = arrow.cols = 300;
     arrow.offsets.push_back(0);
