@@ -44,7 +44,7 @@ void expect_good(const GridOptions& o, const std::string& what) {
 TEST(EllipticGrid, KeepsItsPromisesRoundSections) {
   for (const char* shape : {"naca:0012", "naca:4412", "naca:0020"})
     for (const char* topology : {"O", "C"})
-      for (const double spacing : test::enough_of({1e-2, 1e-3, 1e-5}))
+      for (const double spacing : {1e-2, 1e-3, 1e-5})
         expect_good(small(shape, topology, spacing), std::string(shape) + topology + std::to_string(spacing));
 }
 

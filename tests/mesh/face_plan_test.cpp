@@ -67,7 +67,7 @@ TEST(FacePlan, LargerMeshesAreSoundToo) {
                                       {"random pairs", random_pairs(2000, 20000, 3)}};
   for (const NamedMesh& on : larger)
     for (const FaceStrategy strategy : all_strategies)
-      for (const Index block : enough_of({600, 2048, 20000}))
+      for (const Index block : {600, 2048, 20000})
         for (const bool parcels : {false, true})
           for (const Renumber how : {Renumber::none, Renumber::growth}) {
             expect_sound(on, strategy, tuned(block, parcels), how);

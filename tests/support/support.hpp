@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <initializer_list>
 #include <random>
 #include <string>
 #include <vector>
@@ -25,21 +24,6 @@ using Spaces = ::testing::Types<exec::Host, exec::Emulated>;
 template <class Space>
 Space make_space(int threads = 2) {
   return Space(threads);
-}
-
-/// Whether sanitizers look on, under which code runs five to fifty times as long and a test that repeats what it does
-/// says nothing new about memory: a build without them runs all of it.
-#if defined(KRILU_TESTS_SANITIZED)
-inline constexpr bool sanitized = true;
-#else
-inline constexpr bool sanitized = false;
-#endif
-
-/// All of these; under sanitizers the first and the last.
-template <class T>
-std::vector<T> enough_of(std::initializer_list<T> all) {
-  if (sanitized && all.size() > 2) return {*all.begin(), *(all.end() - 1)};
-  return all;
 }
 
 /// A vector brought to a space, and back.

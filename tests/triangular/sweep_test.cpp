@@ -34,7 +34,7 @@ const std::vector<SweepCase>& sweep_cases() {
     c.push_back({"unsymmetric", "rcm",
                  scaled(random_matrix({.rows = 900, .per_row = 3, .symmetric_pattern = false, .seed = 92}))});
     c.push_back({"grid of two colours", "multicolour", scaled(grid(40, 25))});
-    c.push_back({"chain", "natural", scaled(grid(600, 1))});
+    c.push_back({"chain", "natural", scaled(grid(2000, 1))});
     CsrMatrix arrow;  // row 40 of 300 reads, and is read by, all others
     arrow.rows = arrow.cols = 300;
     arrow.offsets.push_back(0);
@@ -134,7 +134,7 @@ TEST(Sweeps, AgainstSubstitutionAndTheSameBitsForAllStrategiesAndTeams) {
     Results first;
     for (int height : {1, 4, 8, 0}) {
       if (height == 4 || height == 0) first.clear();  // entries are added in another sequence, or may be
-      for (int threads : enough_of({1, 2, 4, 3})) {
+      for (int threads : {1, 2, 3, 4}) {
         const SplitOn<exec::Host> s(exec::Host(threads), c.a, c.ordering, height);
         for (Strategy strategy : strategies) {
           SCOPED_TRACE(fmt::format("{}, {}, {} threads, height {}", c.name, to_string(strategy), threads, height));
@@ -229,7 +229,7 @@ TEST(Sweeps, ThreeHundredRepetitionsGiveTheSameBits) {
     for (Strategy strategy : strategies) {
       const SliceRunner runner = runner_of(s, strategy);
       std::vector<double> first;
-      for (int k = 0; k < (sanitized ? 50 : 300); ++k) {
+      for (int k = 0; k < 300; ++k) {
         solve_dilu_form(runner, s.matrix.view(), d.data(), b.data(), x.data());
         if (k == 0) first = s.out(x);
         ASSERT_EQ(bits(s.out(x)), bits(first)) << to_string(strategy) << ", solve " << k;
@@ -241,7 +241,7 @@ TEST(Sweeps, ThreeHundredRepetitionsGiveTheSameBits) {
 TEST(SliceRunner, EachSliceOnceAndAfterAllThatItReads) {
   for (const SweepCase& c : sweep_cases())
     for (int height : {1, 8, 0})
-      for (int threads : enough_of({1, 4, 2}))
+      for (int threads : {1, 2, 4})
         for (Strategy strategy : strategies) {
           SCOPED_TRACE(fmt::format("{}, {}, {} threads, height {}", c.name, to_string(strategy), threads, height));
           const SplitOn<exec::Host> s(exec::Host(threads), c.a, c.ordering, height);
