@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -18,7 +19,8 @@
 
 namespace krilu::exec {
 
-/// Pages that are closed (PROT_NONE) except while kernels run.
+/// Pages that are closed (PROT_NONE) except while kernels run. Blocks lie side by side in few ranges of addresses, so
+/// that to open them all takes few calls of the system.
 class ProtectedMemory final : public Memory {
  public:
   ~ProtectedMemory() override;
@@ -28,8 +30,9 @@ class ProtectedMemory final : public Memory {
   void close();
 
  private:
+  using Pieces = std::map<char*, std::size_t>;  // begin and length, whole pages
   void protect(int flags);
-  std::vector<std::pair<void*, std::size_t>> blocks_;
+  Pieces ranges_, free_, blocks_;
   bool open_ = false;
 };
 
@@ -83,7 +86,7 @@ class Emulated {
     return Array<T>(host_memory(), n);
   }
   /// Runs what is queued.
-  void synchronise() const;
+  void synchronise() const { run(nullptr); }
   long synchronisations() const { return device_->synchronisations; }
   bool recording() const { return device_->recording; }
 
@@ -178,6 +181,8 @@ class Emulated {
     std::swap(work, device_->queue);
     return work;
   }
+  /// What is queued, and `last`, unless it is empty.
+  void run(const Kernel& last) const;
   void copy(void* to, const void* from, std::size_t bytes) const;
 
   Host host_;
