@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstring>
 #include <new>
 #include <thread>
@@ -101,7 +102,9 @@ int over_ranks(int asked, const std::string& device, const RankRun& run) {
     MpiSession session(no_arguments, none);
     try {
       if (asked > 0) throw Error("--ranks is for ranks within one process: mpirun -np says how many there are");
-      return run(session.communicator());
+      const int status = run(session.communicator());
+      std::fflush(stdout);  // ranks end with the session, and mpirun ends all after the first whose status is not 0
+      return status;
     } catch (const Error& e) {
       session.abort(fmt::format("krilu: {}", e.what()), 2);
     } catch (const std::bad_alloc&) {

@@ -282,15 +282,15 @@ class FaceLoops {
     require_size(values.size(), order.size());
     Field<T> field(order.size());
     T* const to = field.data();
-    shared(Index(order.size()), [&](Index i) { to[i] = values[std::size_t(order[std::size_t(i)])]; });
+    shared(Index(order.size()), [to, from = values.data(), at = order.data()](Index i) { to[i] = from[at[i]]; });
     return field;
   }
   template <class T>
   std::vector<T> back(Field<T>& field, std::span<const Index> order) const {
     require_size(field.size(), order.size());
     std::vector<T> values(field.size());
-    const T* const from = field.data();
-    shared(Index(order.size()), [&](Index i) { values[std::size_t(order[std::size_t(i)])] = from[i]; });
+    shared(Index(order.size()),
+           [to = values.data(), from = field.data(), at = order.data()](Index i) { to[at[i]] = from[i]; });
     return values;
   }
   static void require_size(std::size_t given, std::size_t needed);
@@ -303,7 +303,7 @@ class FaceLoops {
       for (;;) {
         const Index begin = next.fetch_add(piece, std::memory_order_relaxed);
         if (begin >= n) return;
-        for (Index i = begin; i < std::min(n, begin + piece); ++i) f(i);
+        for (Index i = begin, end = std::min(n, begin + piece); i < end; ++i) f(i);
       }
     };
     detail::run_team(n > piece ? threads_ : 1, work);
