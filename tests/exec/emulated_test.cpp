@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "support/support.hpp"
 
 namespace krilu::test {
@@ -45,6 +47,35 @@ TEST_F(EmulatedDeath, MemoryIsClosedAgainAfterItWasOpen) {
   EXPECT_DEATH(touch(a.data()), "") << "after kernels";
 }
 
+TEST_F(EmulatedDeath, AKernelUsesMemoryThatWasGivenBack) {
+  const Emulated space(1);
+  const auto before = to_device(space, std::vector<double>(1000, 1.0));
+  auto between = to_device(space, std::vector<double>(1000, 2.0));
+  const auto behind = to_device(space, std::vector<double>(1000, 3.0));
+  const double* const gone = between.data();
+  between = {};
+  EXPECT_EQ(to_host(space, before)[999], 1.0);
+  EXPECT_EQ(to_host(space, behind)[0], 3.0);
+  EXPECT_DEATH(
+      {
+        space.once([gone] { touch(gone); });
+        space.synchronise();
+      },
+      "");
+}
+
+TEST_F(EmulatedDeath, MemoryThatAKernelAskedForIsClosedAfterIt) {
+  const Emulated space(1);
+  exec::Array<double> a;
+  space.once([&] {
+    a = space.allocate<double>(10);
+    a.data()[9] = 5;
+  });
+  space.synchronise();
+  EXPECT_EQ(to_host(space, a)[9], 5.0);
+  EXPECT_DEATH(touch(a.data()), "");
+}
+
 TEST_F(EmulatedDeath, AHostLoopOnADeviceFlag) {
   // `while (!stop())` in host code is what repeat_until is for.
   const Emulated space(1);
@@ -56,6 +87,37 @@ TEST_F(EmulatedDeath, AHostLoopOnADeviceFlag) {
         static_cast<void>(seen);
       },
       "");
+}
+
+// Of sizes from a few bytes to more than is asked of the system at a time, in any order.
+TEST(Emulated, BlocksKeepTheirValuesWhileOthersComeAndGo) {
+  const Emulated space(1);
+  const std::size_t sizes[] = {1, 511, 512, 513, 5000, 300'000, 9'000'000};
+  struct Kept {
+    exec::Array<double> block;
+    double value = 0;
+  };
+  std::vector<Kept> all(24);
+  std::mt19937 random(7);
+  for (int step = 0; step < 200; ++step) {
+    Kept& k = all[random() % all.size()];
+    if (k.block.size() > 0) {
+      const double expected = k.value;
+      double ends[2] = {};
+      space.once([&ends, v = k.block.view(), last = k.block.size() - 1] {
+        ends[0] = v[0];
+        ends[1] = v[Index(last)];
+      });
+      space.synchronise();
+      ASSERT_EQ(ends[0], expected);
+      ASSERT_EQ(ends[1], expected);
+      k.block = {};
+    } else {
+      k.block = space.allocate<double>(sizes[random() % std::size(sizes)]);
+      k.value = step;
+      space.once([v = k.block.view(), last = k.block.size() - 1, value = k.value] { v[0] = v[Index(last)] = value; });
+    }
+  }
 }
 
 TEST(Emulated, KernelsWaitForASynchronisation) {
