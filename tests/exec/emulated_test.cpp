@@ -74,6 +74,15 @@ TEST_F(EmulatedDeath, MemoryThatAKernelAskedForIsClosedAfterIt) {
   space.synchronise();
   EXPECT_EQ(to_host(space, a)[9], 5.0);
   EXPECT_DEATH(touch(a.data()), "");
+  const auto given_back_in_a_kernel = [&] {
+    space.once([&] {
+      const double* const gone = a.data();
+      a = {};
+      touch(gone);
+    });
+    space.synchronise();
+  };
+  EXPECT_DEATH(given_back_in_a_kernel(), "");
 }
 
 TEST_F(EmulatedDeath, AHostLoopOnADeviceFlag) {

@@ -55,7 +55,6 @@ void hold(const std::string& name, const std::filesystem::path& matrix, const st
     o.precond = r.precond;
     o.norm = Norm::openfoam;
     o.rtol = r.reduction;
-    o.threads = 1;  // the bits are those of any number, and other tests have the other cores
     Solver solver(o);
     solver.analyse(a);
     solver.factor(a);
