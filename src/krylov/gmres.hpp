@@ -89,10 +89,10 @@ class Gmres final : public Method<Space, T> {
     Index m;
     exec::View<T> H, S, h, a, b, cosine, sine, g, y;
     exec::Scalar<T> beta, nu, own, before, claimed, g_before;  // beta: the unit of u; own: v's own coefficient
-    exec::Scalar<T> per_nu, unit_per_beta, square, along;      // the last two: (u, u) and (u, r)
+    exec::Scalar<T> per_nu, unit_per_beta;
     exec::Scalar<Index> j, columns, first;  // columns of H; basis vectors; columns whose rotations V has taken up
-    exec::Scalar<Index> live;               // columns, or -1 after a cycle's last step: further steps change nothing
-    exec::View<Index> place;  // of each column of H: the basis vector that it is of, and its diagonal's row
+    exec::Scalar<Index> live;  // columns, or -1: no basis yet, or a cycle's last step is behind and more change nothing
+    exec::View<Index> place;   // of each column of H: the basis vector that it is of, and its diagonal's row
     exec::Scalar<int> stop, cycle_done, goes_on, exhausted;
     exec::View<int> apart;  // basis vectors that nothing is made orthogonal to any more
 
@@ -382,24 +382,18 @@ class Gmres final : public Method<Space, T> {
     // a = V^T u,  b = V^T r;  the last vector of the basis that is there, v = (u - V a) / nu, is settled and joins it
     ex_.once(KRILU_FN() {
       if (s.columns() == 0 || s.columns() + 2 >= s.m || s.exhausted()) s.columns() = s.j() = s.first() = 0;
+      s.exhausted() = 0;
+      s.live() = s.columns() > 0 ? s.columns() : -1;
     });
-    ex_.dot_columns(n, V, s.m + 1, s.columns, 0, std::array{u, r}, KRILU_FN(Index k, exec::Sums<T, 2> dots) {
+    ex_.dot_columns(n, V, s.m + 1, s.live, 1, std::array{u, r}, KRILU_FN(Index k, exec::Sums<T, 2> dots) {
       s.a[k] = s.apart[k] ? T(0) : dots[0] * inverse;
       s.b[k] = dots[1] * inverse;
-    }, KRILU_FN(exec::Lanes) {});
-    ex_.reduce(n, KRILU_FN(Index i) {
-      return s.columns() > 0 ? exec::Sums<T, 2>{{u[i] * u[i], u[i] * r[i]}} : exec::Sums<T, 2>{{T(0), T(0)}};
-    }, KRILU_FN(exec::Sums<T, 2> sums) {
-      s.square() = sums[0];
-      s.along() = sums[1];
-    });
-    ex_.together(KRILU_FN(exec::Lanes lanes) {
-      const bool none = s.columns() > 0 && s.settle(lanes, s.square());
-      lanes.meet();
-      if (!none && s.columns() > 0) s.enter(lanes, s.along());
+    }, KRILU_FN(exec::Lanes lanes) {
+      const T uu = s.a[s.columns()], ur = s.b[s.columns()];
+      if (!s.settle(lanes, uu)) return s.enter(lanes, ur);
       if (!lanes.first()) return;
       s.exhausted() = 0;
-      if (none) s.columns() = s.j() = s.first() = 0;
+      s.columns() = s.j() = s.first() = 0;
     });
     // r = r - C C^T r,  |r|
     ex_.combine_columns(n, V, s.m + 1, s.columns, std::array{s.a, s.b}, std::array{u, r}, KRILU_FN(
@@ -469,7 +463,7 @@ class Gmres final : public Method<Space, T> {
   }
 
  private:
-  static constexpr Index numbers = 10;
+  static constexpr Index numbers = 8;
   /// Between two looks at the flag: so many that a full cycle ends with a look, since each step too many costs a
   /// product and an application.
   int steps_at_once() const {
@@ -490,8 +484,7 @@ class Gmres final : public Method<Space, T> {
     const auto take = [&](Index count) { return exec::View<T>{std::exchange(at, at + count)}; };
     for (auto* matrix : {&s.H, &s.S}) *matrix = take((m_ + 1) * m_);
     for (auto* column : {&s.h, &s.a, &s.b, &s.cosine, &s.sine, &s.g, &s.y}) *column = take(m_ + 2);
-    for (auto* number :
-         {&s.beta, &s.nu, &s.own, &s.before, &s.claimed, &s.g_before, &s.per_nu, &s.unit_per_beta, &s.square, &s.along})
+    for (auto* number : {&s.beta, &s.nu, &s.own, &s.before, &s.claimed, &s.g_before, &s.per_nu, &s.unit_per_beta})
       number->data = at++;
     std::size_t counter = 0, flag = 0;
     for (auto* c : {&s.j, &s.columns, &s.first, &s.live}) *c = counters_.scalar(counter++);

@@ -80,5 +80,17 @@ TEST(Simd, ReadsWritesAndSumsAtAnyAddress) {
   reads_and_writes<double, 1>();
 }
 
+TEST(Simd, GathersFromTheEndOfWhatAnIndexReaches) {
+  std::vector<float> x(70'000);
+  std::iota(x.begin(), x.end(), 0.5f);  // exact, all of them
+  const std::vector<int> far{69'999, 0, 65'536, 1};
+  const std::vector<std::uint16_t> near{65'535, 0, 32'768, 1};
+  const Simd<float, 4> v = gather<float, 4>(x.data(), far.data()), w = gather<float, 4>(x.data(), near.data());
+  for (std::size_t q = 0; q < 4; ++q) {
+    EXPECT_EQ(v[q], x[std::size_t(far[q])]);
+    EXPECT_EQ(w[q], x[near[q]]);
+  }
+}
+
 }  // namespace
 }  // namespace krilu::exec
