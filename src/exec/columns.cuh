@@ -36,6 +36,35 @@ template <int R, class T>
 __device__ __forceinline__ Piece<T, R> piece(const T* vector, std::size_t p) {
   return reinterpret_cast<const Piece<T, R>*>(vector)[p];
 }
+/// How columns are read: of all that passes through the second-level cache they are what is to leave it first, since a
+/// basis is mostly larger, and what is read between two passes over it mostly is not.
+class Passing {
+ public:
+  __device__ __forceinline__ Passing() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy_));
+#endif
+  }
+  /// Behind await_former(), and in the sequence in which it is asked for.
+  template <int R, class T>
+  __device__ __forceinline__ Piece<T, R> piece(const T* vector, std::size_t p) const {
+#if __CUDA_ARCH__ >= 800
+    static_assert(sizeof(Piece<T, R>) == 16);
+    uint4 bits;
+    asm volatile("ld.global.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
+                 : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
+                 : "l"(__cvta_generic_to_global(reinterpret_cast<const Piece<T, R>*>(vector) + p)), "l"(policy_));
+    Piece<T, R> out;
+    memcpy(&out, &bits, sizeof out);
+    return out;
+#else
+    return cuda::piece<R>(vector, p);
+#endif
+  }
+
+ private:
+  unsigned long long policy_ = 0;
+};
 
 KRILU_INLINE unsigned groups_of(Index columns) {
   return unsigned(columns + ColumnsTuning::dotted - 1) / unsigned(ColumnsTuning::dotted);
@@ -61,6 +90,7 @@ __global__ void __launch_bounds__(block_threads, ColumnsTuning::dotting_blocks)
 
   T sum[C * N] = {};
   if (own > 0) {
+    const Passing passing;
     const B* column[C];  // those that the group lacks are read and not used
 #pragma unroll
     for (int c = 0; c < C; ++c) column[c] = V[first + min(c, own - 1)];
@@ -69,7 +99,7 @@ __global__ void __launch_bounds__(block_threads, ColumnsTuning::dotting_blocks)
       Piece<B, R> v[C];
       Piece<T, R> xs[N];
 #pragma unroll
-      for (int c = 0; c < C; ++c) v[c] = piece<R>(column[c], p);
+      for (int c = 0; c < C; ++c) v[c] = passing.piece<R>(column[c], p);
 #pragma unroll
       for (std::size_t l = 0; l < N; ++l) xs[l] = piece<R>(x[l].data, p);
 #pragma unroll
@@ -126,11 +156,11 @@ __global__ void close_columns_kernel(Scalar<Index> count, Index extra, std::arra
 /// sum[l] += sum over q < Q of coefficient[q][l] V[k + q], at piece p; of columns behind the last one the last again,
 /// whose coefficients are zero.
 template <int Q, class B, class T, int R, std::size_t N>
-__device__ __forceinline__ void combine_group(Columns<B> V, Index k, Index last, std::size_t p,
+__device__ __forceinline__ void combine_group(const Passing& passing, Columns<B> V, Index k, Index last, std::size_t p,
                                               const T (*coefficient)[N], Piece<T, R> (&sum)[N]) {
   Piece<B, R> v[Q];
 #pragma unroll
-  for (int q = 0; q < Q; ++q) v[q] = piece<R>(V[min(k + q, last)], p);
+  for (int q = 0; q < Q; ++q) v[q] = passing.piece<R>(V[min(k + q, last)], p);
 #pragma unroll
   for (int q = 0; q < Q; ++q)
 #pragma unroll
@@ -155,6 +185,7 @@ __device__ __forceinline__ void combine(std::size_t n, Columns<B> V, Index colum
   __shared__ Piece<T, R> passed[N][block_threads];
   const std::size_t pieces = (n + R - 1) / R;
   const unsigned warp = threadIdx.x / 32 * 32, lane = threadIdx.x % 32;
+  const Passing passing;
   bool staged = false;
   const std::size_t tiles = (pieces + block_threads - 1) / block_threads;
   for (std::size_t left = tiles - std::min(tiles, std::size_t(blockIdx.x)); left > 0;
@@ -174,9 +205,9 @@ __device__ __forceinline__ void combine(std::size_t n, Columns<B> V, Index colum
       }
       for (int k = 0; k < here; k += Q)
         if (here - k > Q / 2)
-          combine_group<Q>(V, from + k, from + here - 1, p, coefficient + k, sum);
+          combine_group<Q>(passing, V, from + k, from + here - 1, p, coefficient + k, sum);
         else
-          combine_group<Q / 2>(V, from + k, from + here - 1, p, coefficient + k, sum);
+          combine_group<Q / 2>(passing, V, from + k, from + here - 1, p, coefficient + k, sum);
     }
 #pragma unroll
     for (std::size_t l = 0; l < N; ++l) passed[l][threadIdx.x] = sum[l];
