@@ -464,10 +464,12 @@ class Gmres final : public Method<Space, T> {
 
  private:
   static constexpr Index numbers = 8;
-  /// Between two looks at the flag: so many that a full cycle ends with a look, since each step too many costs a
-  /// product and an application.
+  /// Between two looks at the flag, which take 4 to 6 us of a GPU: so many that a full cycle ends with a look. A step
+  /// too many, at the end of a go, costs a product and an application: more than that on large systems, and goes of a
+  /// basis of 16 bits are many.
   int steps_at_once() const {
-    int steps = ex_.in_team() || iterations_at_once(ex_, n_) == 1 ? 1 : 5;
+    constexpr std::size_t medium = 400000, large = 3000000;
+    int steps = ex_.in_team() || n_ >= large ? 1 : sizeof(B) == 2 && n_ >= medium ? 2 : 5;
     while (m_ % steps != 0) --steps;
     return steps;
   }

@@ -22,16 +22,18 @@ struct System {
   bool magnitudes;  // the stopping norm is a sum of magnitudes (OpenFOAM's), else the 2-norm
 };
 
-/// Iterations that a device may run between two looks at the flag. A look takes 2 to 3 us on a GPU, of the 15 to 60
-/// that an iteration takes here, and more where the host looks; on larger systems an iteration too many costs more than
-/// looks save in a hundred. For texts whose iterations change nothing once they have stopped. The same number on all
-/// ranks of a team.
+/// Iterations that a device may run between two looks at the flag. A look takes 4 to 6 us of a GPU, of the 15 to 100
+/// that an iteration takes below some million rows, and more where the host looks; on larger systems an iteration too
+/// many costs more than looks save in a hundred. For texts whose iterations change nothing once they have stopped. The
+/// same number on all ranks of a team.
 template <class Space>
 int iterations_at_once(const Space& ex, std::size_t rows) {
-  std::size_t large = 400000;
+  std::size_t medium = 400000;
+  constexpr std::size_t large = 3000000;
   if constexpr (requires { ex.nccl(); })
-    if (ex.nccl()) large = 1000000;
-  return ex.even_share(rows) < large ? 4 : 1;
+    if (ex.nccl()) medium = 1000000;
+  const std::size_t share = ex.even_share(rows);
+  return share < medium ? 4 : share < large ? 2 : 1;
 }
 
 template <class Space, class T>
