@@ -95,6 +95,8 @@ class Gmres final : public Method<Space, T> {
     exec::View<Index> place;   // of each column of H: the basis vector that it is of, and its diagonal's row
     exec::Scalar<int> stop, cycle_done, goes_on, exhausted;
     exec::View<int> apart;  // basis vectors that nothing is made orthogonal to any more
+    /// Entries that a lane asks for before it uses the first, where lanes wait for memory.
+    static constexpr Index asked = exec::Lanes::count > 1 ? 8 : 1;
 
     // Steps of all lanes together.
 
@@ -199,18 +201,46 @@ class Gmres final : public Method<Space, T> {
       }
       b[start] -= share;
     }
-    /// H y = g.
+    /// The sum of entry(k) y[k] over k from begin to end - 1.
+    template <class Entry>
+    KRILU_INLINE T times_y(Index begin, Index end, const Entry& entry) const {
+      T sum = 0;
+      for (Index k = begin; k < end; k += asked) {
+        T e[asked];
+        for (Index q = 0; q < asked; ++q) e[q] = k + q < end ? entry(k + q) : T(0);
+        for (Index q = 0; q < asked; ++q)
+          if (k + q < end) sum += e[q] * y[k + q];
+      }
+      return sum;
+    }
+    /// H y = g, as many columns at a time as there are lanes: each has the row of one's diagonal, and what is left of g
+    /// there.
     KRILU_INLINE void solve_triangle(exec::Lanes lanes) const {
       const exec::View<T> rest = a;
       for (Index i = lanes.lane(); i <= columns(); i += lanes.count) rest[i] = g[i];
       lanes.meet();
-      for (Index k = j(); k-- > 0;) {
-        const Index p = place[k];
-        const T *const column = H.data + k * (m + 1), pivot = column[p];
-        T yk = pivot != T(0) ? rest[p] / pivot : T(0);
-        if (!(yk - yk == T(0))) yk = 0;
-        for (Index i = lanes.lane(); i < p; i += lanes.count) rest[i] -= column[i] * yk;
-        if (lanes.first()) y[k] = yk;
+      for (Index end = j(), begin; end > 0; end = begin) {
+        begin = end > lanes.count ? end - lanes.count : 0;
+        const Index mine = begin + lanes.lane(), p = mine < end ? place[mine] : 0;
+        const T pivot = mine < end ? H[mine * (m + 1) + p] : T(0);
+        T left = mine < end ? rest[p] : T(0), found = 0;
+        for (Index last = end - 1; last >= begin; last -= asked) {
+          T entry[asked];  // of columns last, last - 1 ..
+          for (Index q = 0; q < asked; ++q) entry[q] = mine < last - q ? H[(last - q) * (m + 1) + p] : T(0);
+          for (Index q = 0; q < asked; ++q) {
+            const Index k = last - q;
+            if (k < begin) break;
+            T yk = pivot != T(0) ? left / pivot : T(0);  // that of the lane whose turn it is counts
+            if (!(yk - yk == T(0))) yk = 0;
+            yk = lanes.of(yk, k - begin);
+            if (mine == k) found = yk;
+            if (mine < k) left -= entry[q] * yk;
+          }
+        }
+        if (mine < end) y[mine] = found;
+        lanes.meet();
+        for (Index i = lanes.lane(); i < place[begin]; i += lanes.count)
+          rest[i] -= times_y(begin, end, [&](Index k) { return H[k * (m + 1) + i]; });
         lanes.meet();
       }
     }
@@ -222,12 +252,8 @@ class Gmres final : public Method<Space, T> {
       for (Index begin = 0, end = 0; begin < newest; begin = end) {
         do ++end;
         while (end < newest && end != first() && place[end] == place[end - 1] + 1);
-        for (Index i = lanes.lane(); i <= place[end - 1]; i += lanes.count) {
-          T sum = b[i];
-          for (Index k = begin; k < end; ++k)
-            if (i <= place[k]) sum += y[k] * S[k * (m + 1) + i];
-          b[i] = sum;
-        }
+        for (Index i = lanes.lane(); i <= place[end - 1]; i += lanes.count)
+          b[i] += times_y(begin, end, [&](Index k) { return i <= place[k] ? S[k * (m + 1) + i] : T(0); });
         lanes.meet();
         if (const Index taken_up = end < first() ? end : first(); begin < taken_up) {
           T* const at = b.data + place[begin];
