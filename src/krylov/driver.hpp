@@ -56,7 +56,8 @@ class Driver {
         n_(std::size_t(rows)),
         r_(ex_.template allocate<T>(n_)),
         best_(ex_.template allocate<T>(n_)),
-        sums_(ex_.template allocate<T>(2)),
+        sum_(ex_.template allocate<T>(1)),
+        norms_(ex_.template allocate_shared<T>(2)),
         feed_(ex_.template allocate_shared<Monitor::Feed>(1)) {}
 
   /// The stages in turn; null after the last.
@@ -73,21 +74,39 @@ class Driver {
     return run([&] { return std::exchange(stage, nullptr); }, A, b, x, criterion, monitor);
   }
 
-  std::size_t bytes() const { return r_.bytes() + best_.bytes() + sums_.bytes() + feed_.bytes() + history_.bytes(); }
+  std::size_t bytes() const {
+    return r_.bytes() + best_.bytes() + sum_.bytes() + norms_.bytes() + feed_.bytes() + history_.bytes();
+  }
 
   // Parts of run(): public because nvcc takes kernels in public members only.
 
-  /// r = b - A x;  |r| in the 2-norm, and in the criterion's.
+  /// |r| in the 2-norm, and in the criterion's.
   struct Norms {
     double two, own;
   };
-  Norms look(const sparse::Operator<Space, T>& A, const exec::Array<T>& b, const exec::Array<T>& x, bool magnitudes) {
+  /// r = b - A x, and its norms, which the host finds in norms_ once it has waited.
+  void look_ahead(const sparse::Operator<Space, T>& A, const exec::Array<T>& b, const exec::Array<T>& x,
+                  bool magnitudes) {
     A.residual(b.data(), x.data(), r_.data());
-    return norms(r_, magnitudes);
+    measure(r_, magnitudes);
+  }
+  Norms look(const sparse::Operator<Space, T>& A, const exec::Array<T>& b, const exec::Array<T>& x, bool magnitudes) {
+    look_ahead(A, b, x, magnitudes);
+    ex_.synchronise();
+    return seen(magnitudes);
   }
   Norms norms(const exec::Array<T>& vector, bool magnitudes) {
+    measure(vector, magnitudes);
+    ex_.synchronise();
+    return seen(magnitudes);
+  }
+  Norms seen(bool magnitudes) const {
+    const double two = double(norms_.data()[0]), own = double(norms_.data()[1]);
+    return {std::sqrt(two), magnitudes ? own : std::sqrt(own)};
+  }
+  void measure(const exec::Array<T>& vector, bool magnitudes) {
     const auto v = vector.view();
-    const auto two = sums_.scalar(0), own = sums_.scalar(1);
+    const auto two = norms_.scalar(0), own = norms_.scalar(1);
     ex_.reduce(
         n_,
         KRILU_FN(Index i) {
@@ -97,9 +116,6 @@ class Driver {
           two() = s[0];
           own() = s[1];
         });
-    T s[2];
-    ex_.copy_out(s, sums_, 2);
-    return {std::sqrt(double(s[0])), magnitudes ? double(s[1]) : std::sqrt(double(s[1]))};
   }
   double foam_norm_factor(const sparse::Operator<Space, T>& A, const exec::Array<T>& b, const exec::Array<T>& x);
 
@@ -128,7 +144,8 @@ class Driver {
     Monitor& monitor_;
   };
 
-  exec::Array<T> r_, best_, sums_;
+  exec::Array<T> r_, best_, sum_;
+  exec::Array<T> norms_;  // squares and sums, as kernels leave them
   exec::Array<Monitor::Feed> feed_;
   exec::Array<double> history_;
 };
@@ -140,7 +157,7 @@ template <class Space, class T>
 double Driver<Space, T>::foam_norm_factor(const sparse::Operator<Space, T>& A, const exec::Array<T>& b,
                                           const exec::Array<T>& x) {
   const auto xv = x.view(), bv = b.view(), mean = best_.view(), Am = r_.view();
-  const auto sum = sums_.scalar(0);
+  const auto sum = sum_.scalar();
   const auto n = n_;
   const T rows = T(ex_.total(n));
   ex_.reduce(
@@ -157,7 +174,7 @@ double Driver<Space, T>::foam_norm_factor(const sparse::Operator<Space, T>& A, c
       },
       KRILU_FN(T total) { sum() = total; });
   T total;
-  ex_.copy_out(&total, sums_, 1);
+  ex_.copy_out(&total, sum_, 1);
   return double(total) + foam_guard;
 }
 
@@ -310,14 +327,14 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     control.max_iterations = int(std::min<std::int64_t>(most_iterations, std::int64_t(control.iteration) + most));
     const double asked_reduction = asked.norm / now.own;
     const int begun = control.iteration;
-    stage->go(b.data(), x.data(), r_.data(), now.two, control);
+    stage->go(b.data(), x.data(), r_.data(), now.two, control, [&] { look_ahead(A, b, x, foam); });
     if (control.iteration > begun) latest = double(control.norm) * double(control.scale);
     publish(&control.feed->iteration, control.iteration);
     publish(&control.feed->residual, latest);
     const bool on_the_way = looking && control.reason == Stop::limit && most < policy.most_inner;
     goes += !on_the_way;
     out.outer_iterations += policy.refines;
-    now = look(A, b, x, foam);
+    now = seen(foam);
     const bool finite = std::isfinite(now.two);
     const double gain = finite ? now.two / before : std::numeric_limits<double>::infinity();
     const bool met = foam ? control.reason == Stop::target : now.own <= target;

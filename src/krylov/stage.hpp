@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -35,8 +36,9 @@ class Stage {
   explicit Stage(StagePolicy policy) : policy_(std::move(policy)) {}
   virtual ~Stage() = default;
   /// From x and its residual r = b - A x, of norm `two`, until control says stop; r is lost. control.target is a norm
-  /// of the residual; what the stage records is in the driver's units.
-  virtual void go(const T* b, T* x, T* r, double two, Control<T>& control) = 0;
+  /// of the residual; what the stage records is in the driver's units. then(): what follows where the vectors live,
+  /// before the host waits.
+  virtual void go(const T* b, T* x, T* r, double two, Control<T>& control, const std::function<void()>& then) = 0;
   /// The next go uses nothing of what those before have learnt. False where no go does.
   virtual bool forget() = 0;
   virtual std::size_t bytes() const = 0;
@@ -71,10 +73,11 @@ class Direct final : public Stage<Space, T> {
   }
 
   /// The same b, x and r in every go.
-  void go(const T* b, T* x, T* r, double, Control<T>& control) override {
+  void go(const T* b, T* x, T* r, double, Control<T>& control, const std::function<void()>& then) override {
     const auto told = kept_->control.scalar();
     ex_.once(KRILU_FN() { told() = control; });
     ex_.replay(kept_->iterations, [&] { method_.resume({A_, M_, b, x, r, control.magnitudes}, told); });
+    then();
     ex_.copy_out(&control, kept_->control, 1);
   }
   bool forget() override { return method_.forget(); }
@@ -110,7 +113,8 @@ class Refinement final : public Stage<Space, T> {
     method_.forget();
   }
 
-  void go(const T*, T* x_values, T* r_values, double two, Control<T>& control) override {
+  void go(const T*, T* x_values, T* r_values, double two, Control<T>& control,
+          const std::function<void()>& then) override {
     const exec::View<T> x{x_values}, r{r_values};
     const exec::View<L> b_low = b_.view(), d_low = d_.view(), r_low = r_.view();
     const double *R = R_, *C = C_;
@@ -146,13 +150,14 @@ class Refinement final : public Stage<Space, T> {
     const auto told = kept_->control.scalar();
     ex_.once(KRILU_FN() { told() = inner; });
     ex_.replay(kept_->iterations, [&] { method_.resume({A_, M_, b_low.data, d_low.data, r_low.data, false}, told); });
+    // x = x + |R r| C d
+    ex_.for_each(
+        n_, KRILU_FN(Index i) { x[i] += T(norm() * (C ? C[i] : 1.0) * double(d_low[i])); });
+    then();
     ex_.copy_out(&inner, kept_->control, 1);
     control.iteration = inner.iteration;
     control.reason = inner.reason;
     control.norm = T(double(inner.norm) * two);
-    // x = x + |R r| C d
-    ex_.for_each(
-        n_, KRILU_FN(Index i) { x[i] += T(norm() * (C ? C[i] : 1.0) * double(d_low[i])); });
   }
   bool forget() override { return method_.forget(); }
   std::size_t bytes() const override {

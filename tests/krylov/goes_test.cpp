@@ -46,12 +46,14 @@ class Scripted final : public krylov::Stage<Host, double> {
  public:
   Scripted(std::vector<ScriptedGo> goes, Index rows, bool keeps)
       : Stage({.name = "fp64"}), goes_(std::move(goes)), rows_(rows), keeps_(keeps) {}
-  void go(const double*, double* x, double* r, double two, krylov::Control<double>& control) override {
+  void go(const double*, double* x, double* r, double two, krylov::Control<double>& control,
+          const std::function<void()>& then) override {
     const ScriptedGo& next = goes_[std::min(gone_++, goes_.size() - 1)];
     log += 'g';
     for (Index i = 0; i < rows_; ++i) x[i] += (1 - next.gain) * r[i];
     control.record(next.reason == Stop::target ? 0.5 * control.target : two);
     control.reason = next.reason;
+    then();
   }
   bool forget() override {
     log += 'f';
