@@ -51,6 +51,12 @@ struct Control {
   T target = 0;   // stop at or below this norm of the recurrence's residual
   T further = 0;  // the target instead, where that is reached by iteration `early`
   int early = 0;
+  // The target instead, where that is reached with less room left in what the method keeps than the go has taken since
+  // iteration `begun`, and at the pace of the last iterations is not met in it: the next go would have to begin anew on
+  // its way. Where no room is left, a go that has reached its target ends.
+  T furthest = std::numeric_limits<T>::infinity();
+  int begun = 0;
+  bool reached = false;     // the target was, and is what it may be now
   T scale = 1;              // history holds norm * scale
   bool magnitudes = false;  // the norm is a sum of magnitudes (OpenFOAM's), else the 2-norm
   int iteration = 0;
@@ -74,13 +80,15 @@ struct Control {
   KRILU_INLINE bool is_met_by(T norm_now) const {
     return norm_now <= target && (iteration >= early || norm_now <= further);
   }
-  /// Ends an iteration with this norm. Returns 1 where the method is to stop.
-  KRILU_INLINE int record(T norm_now) {
+  /// Ends an iteration with this norm. Returns 1 where the method is to stop. room: iterations before what it keeps is
+  /// full; -1: it keeps nothing.
+  KRILU_INLINE int record(T norm_now, int room = -1) {
     // All is read first and written after: on a GPU each wait for memory is felt, the host's most, which the feed is.
     const int passed = iteration + 1, limit = max_iterations, window = patience.window;
     const bool telling = tell == 1 || passed % tell == 0;
     const int wished = telling ? peek(wish) : 0;
-    const T goal = target;
+    bool met = reached;
+    T goal = target;
     const double residual = double(norm_now * scale), low = least, high = largest;
     norm = norm_now;
     iteration = passed;
@@ -92,14 +100,19 @@ struct Control {
       publish(&feed->residual, residual);
     }
     if (!(norm_now - norm_now == T(0))) return stop(Stop::not_finite);
-    if (norm_now <= goal) {
-      if (passed > early || norm_now <= further) return stop(Stop::target);
-      target = further;
+    if (norm_now <= goal && !met) {
+      reached = met = true;
+      target = goal = fills(residual, room) ? furthest : passed <= early ? further : goal;
     }
+    if (norm_now <= goal || (met && room == 0)) return stop(Stop::target);
     if (passed >= limit) return stop(Stop::limit);
     if (wished) return stop(Stop::interrupted);
     if (window > 0 && is_hopeless()) return stop(Stop::slow);
     return 0;
+  }
+  KRILU_INLINE bool fills(double residual, int room) const {
+    return room >= 0 && room < iteration - begun &&
+           residual * residual >= history[iteration - room] * double(furthest * scale);
   }
   /// A look of the patience.
   KRILU_INLINE bool is_hopeless() {

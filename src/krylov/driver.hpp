@@ -190,7 +190,8 @@ int iterations_between_words(const Space& ex, std::size_t rows) {
 /// What a go is asked for, as norms.
 struct Asked {
   double norm, further;
-  int few = 0;  // iterations: where they do for `norm`, `further` is asked for
+  int few = 0;             // iterations: where they do for `norm`, `further` is asked for
+  double furthest = norm;  // is asked for where there is too little room in a basis for another go
 };
 /// The target, or where it is too far for one go of this stage, the first of equal steps to it. Where few iterations a
 /// digit do that, a system is so well conditioned that the go is asked for a step of one go less.
@@ -203,8 +204,9 @@ inline Asked asked_of(const StagePolicy& stage, double now, double target) {
   if (!(need > 0)) return {now * stage.floor, now * stage.floor};
   const double steps = std::ceil(std::log(need) / std::log(stage.floor)), step = std::pow(need, 1 / steps);
   const double longer = steps > 1 ? std::pow(need, 1 / (steps - 1)) : step;
-  if (!(longer >= stage.least_floor && stage.least_floor > 0)) return {now * step, now * step};
-  return {now * step, now * longer, int(few * -std::log10(step))};
+  const double furthest = now * std::max(need, stage.floor);
+  if (!(longer >= stage.least_floor && stage.least_floor > 0)) return {now * step, now * step, 0, furthest};
+  return {now * step, now * longer, int(few * -std::log10(step)), furthest};
 }
 
 /// The floor follows what a go has reached when it was asked for a reduction: not less than that is worth asking for
@@ -323,12 +325,14 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     control.target = T(asked.norm);
     control.further = T(asked.further);
     control.early = control.iteration + asked.few;
+    control.furthest = T(asked.furthest);
+    control.begun = control.iteration;
+    control.reached = false;
     const int most = looking ? std::min(policy.most_inner, policy.first_look) : policy.most_inner;
     control.max_iterations = int(std::min<std::int64_t>(most_iterations, std::int64_t(control.iteration) + most));
     const double asked_reduction = asked.norm / now.own;
-    const int begun = control.iteration;
     stage->go(b.data(), x.data(), r_.data(), now.two, control, [&] { look_ahead(A, b, x, foam); });
-    if (control.iteration > begun) latest = double(control.norm) * double(control.scale);
+    if (control.iteration > control.begun) latest = double(control.norm) * double(control.scale);
     publish(&control.feed->iteration, control.iteration);
     publish(&control.feed->residual, latest);
     const bool on_the_way = looking && control.reason == Stop::limit && most < policy.most_inner;

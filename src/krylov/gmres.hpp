@@ -360,7 +360,7 @@ class Gmres final : public Method<Space, T> {
           s.j() = k + 1;
           s.columns() = K + 1;
           s.apart[K + 1] = 0;
-          int stop = control().record(norm);
+          int stop = control().record(norm, s.m - K - 1);
           if (none && !stop && s.H[k * (s.m + 1) + K] == T(0)) stop = control().stop(Stop::breakdown);
           s.stop() = stop;
           s.cycle_done() = stop || none || K + 1 == s.m;

@@ -140,6 +140,8 @@ class Refinement final : public Stage<Space, T> {
     inner.target = L(double(control.target) / two);
     inner.further = L(double(control.further) / two);
     inner.early = control.early;
+    inner.furthest = L(double(control.furthest) / two);
+    inner.begun = control.begun;
     inner.scale = L(two * double(control.scale));
     inner.iteration = control.iteration;
     inner.max_iterations = control.max_iterations;

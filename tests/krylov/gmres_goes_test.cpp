@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -53,15 +54,17 @@ class Goes {
     *feed_.data() = {0, 0, 0};
     history_.data()[0] = 1;
   }
-  Go go(std::vector<double> b, double reduction, bool resumes, int limit = 1000) {
+  Go go(std::vector<double> b, double reduction, bool resumes, int limit = 1000,
+        double furthest = std::numeric_limits<double>::infinity()) {
     for (double& e : b) e = double(T(e));
     const double size = norm(b);
     const auto there_b = to_device(space, in<T>(b)), r = to_device(space, in<T>(b)),
                x = to_device(space, std::vector<T>(n, T(0)));
     krylov::Control<T> c;
     c.target = T(reduction * size);
+    c.furthest = T(furthest * size);
     c.scale = T(1 / size);
-    c.iteration = iteration;
+    c.begun = c.iteration = iteration;
     c.max_iterations = iteration + limit;
     c.history = history_.data();
     c.feed = feed_.data();
@@ -254,6 +257,39 @@ TYPED_TEST(GmresGoes, AFullBasisIsBegunAnew) {
       EXPECT_EQ(more.reason, Stop::target);
       EXPECT_NEAR(more.claimed, more.truth, slack_of<TypeParam>(true, false));
     }
+  }
+}
+
+TYPED_TEST(GmresGoes, FillABasisThatHasNoRoomForAnother) {
+  KRILU_CASE
+  const CsrMatrix a = generate("gen:convdiff2d:13x12");
+  Goes<Space, T, B> probe(a, 200);
+  const std::vector<double> b = random_values(probe.n, 8);
+  const Go first = probe.go(b, TypeParam::reduction, false);
+  const int steps = first.iterations;
+  const std::vector<double> c = disturbed(first.left, 9);
+  const Go second = probe.go(c, TypeParam::reduction, true);
+  ASSERT_GT(steps, 4);
+  const auto go = [&](int restart, double furthest) {
+    Goes<Space, T, B> goes(a, restart);
+    const Go g = goes.go(b, TypeParam::reduction, false, 1000, furthest);
+    EXPECT_EQ(g.reason, Stop::target);
+    EXPECT_NEAR(g.claimed, g.truth, slack_of<TypeParam>(false, false));
+    return g;
+  };
+  EXPECT_EQ(go(2 * steps, 0).iterations, steps) << "room for as many again";
+  EXPECT_EQ(go(2 * steps - 1, 0).iterations, 2 * steps - 1);
+  EXPECT_EQ(go(steps + 3, 0).iterations, steps + 3);
+  EXPECT_EQ(go(steps, 0).iterations, steps) << "full";
+  EXPECT_LT(go(steps + 3, 0).truth, first.truth);
+  EXPECT_EQ(go(steps + 3, 0.999 * first.claimed).iterations, steps) << "as far as that without all of the room";
+  // Of what the first go left, with a vector between: what counts is how long the second one took.
+  for (const int missing : {0, 1}) {
+    const int restart = steps + 1 + 2 * second.iterations - missing;
+    Goes<Space, T, B> goes(a, restart);
+    EXPECT_EQ(goes.go(b, TypeParam::reduction, false).iterations, steps);
+    EXPECT_EQ(goes.go(c, TypeParam::reduction, true, 1000, 0).iterations,
+              second.iterations * (missing ? 2 : 1) - missing);
   }
 }
 

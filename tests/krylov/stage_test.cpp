@@ -10,6 +10,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "krilu/io.hpp"
@@ -122,7 +123,10 @@ TYPED_TEST(Stages, RefinementInFloatReachesWhatDoubleDoes) {
   // One go less: not there yet. What the driver looked at is what it says.
   for (int most = 1; most < r.out.iterations; most += 7) {
     const auto part = pair.run(b, x0, until(1e-13, most));
-    EXPECT_EQ(part.out.status, Status::max_iterations);
+    // Goes aim below the target, so that the iteration before the last may meet it.
+    const bool there = part.out.residual <= 1e-13 * norm(b);
+    EXPECT_EQ(part.out.status, there ? Status::converged : Status::max_iterations);
+    EXPECT_TRUE(!there || most == r.out.iterations - 1) << most;
     EXPECT_EQ(part.out.iterations, most);
     pair.expect_honest(part, b, x0);
   }
@@ -332,6 +336,20 @@ TEST(AskedOf, FurtherIsAStepOfOneGoLessAsFarAsAFloorMayEverGo) {
     }
 }
 
+TEST(AskedOf, FurthestIsTheFloor) {
+  for (const double target : {1e-3, 1e-5, 1e-8, 1e-14})
+    for (const double least : {0.0, 1e-6}) {
+      const krylov::Asked asked = krylov::asked_of(refining(1e-2, least), 5, 5 * target);
+      EXPECT_DOUBLE_EQ(asked.furthest, 5e-2) << target;
+      EXPECT_LE(asked.furthest, asked.norm) << target;
+    }
+  EXPECT_DOUBLE_EQ(krylov::asked_of(refining(1e-2, 1e-6), 5, 0.1).furthest, 0.9 * 0.1) << "one go will do";
+  EXPECT_EQ(krylov::asked_of(refining(0), 5, 1e-12).furthest, 0.9e-12);
+  StagePolicy direct = refining(1e-2, 1e-6);
+  direct.refines = false;
+  EXPECT_EQ(krylov::asked_of(direct, 1, 1e-12).furthest, 1e-12);
+}
+
 // Conditioned well enough for a few iterations a go, a system has fewer goes; and no more of them where it is not.
 TEST(Goes, GoFurtherWhereFewIterationsDo) {
   using krylov::Control;
@@ -359,6 +377,84 @@ TEST(Goes, GoFurtherWhereFewIterationsDo) {
   EXPECT_EQ(stops_after(0.09), 6) << "first met after four";
   EXPECT_EQ(stops_after(0.15), 8) << "first met after five";
   EXPECT_EQ(stops_after(0.2), 6) << "not met by then";
+}
+
+// A go that meets its target with less room left than it took fills what is kept; others leave the room to the next.
+TEST(Goes, FillWhatHasNoRoomForAnother) {
+  using krylov::Control;
+  double history[200] = {};
+  Monitor::Feed feed;
+  int wish = 0;
+  // 10 iterations are kept; reduction: of an iteration, and `later` of one behind the target.
+  const auto stops_after = [&](double reduction, double furthest, double later, int before) {
+    Control<double> c;
+    c.target = 1e-4;
+    c.furthest = furthest;
+    c.begun = c.iteration = before;
+    c.max_iterations = 199;
+    c.history = history;
+    c.feed = &feed;
+    c.wish = &wish;
+    history[before] = 1;
+    int room = 10;
+    for (double norm = 1; c.reason == Stop::none;) {
+      norm *= norm > 1e-4 ? reduction : later;
+      if (room == 0) room = 10;  // begun anew
+      c.record(norm, --room);
+    }
+    EXPECT_EQ(c.reason, Stop::target);
+    return c.iteration - before;
+  };
+  for (const int before : {0, 7}) {
+    EXPECT_EQ(stops_after(0.09, 0, 0.09, before), 4) << "room for 6";
+    EXPECT_EQ(stops_after(0.15, 0, 0.15, before), 5) << "for as many again";
+    EXPECT_EQ(stops_after(0.2, 0, 0.2, before), 10) << "for 4 of 6: no more room";
+    EXPECT_EQ(stops_after(0.2, 0.9e-7, 0.2, before), 10) << "nearly as far as that";
+    EXPECT_EQ(stops_after(0.2, 1.2e-7, 0.2, before), 6) << "as far as that, and room left";
+    EXPECT_EQ(stops_after(0.2, 0.9e-7, 0.1, before), 9) << "at a better pace, no further than that";
+    EXPECT_EQ(stops_after(0.2, 0.9e-7, 0.9, before), 10);
+    EXPECT_EQ(stops_after(0.2, std::numeric_limits<double>::infinity(), 0.2, before), 6) << "as where nothing is kept";
+    EXPECT_EQ(stops_after(0.39, 0, 0.39, before), 10) << "no room, exactly";
+    EXPECT_EQ(stops_after(0.5, 0, 0.5, before), 20) << "on the way for the second time";
+    EXPECT_EQ(stops_after(0.5, 1e-5, 0.5, before), 14);
+  }
+}
+
+// What refinement asks of GMRES: none of its goes begins the basis anew on its way, where they need not.
+TEST(Goes, OfRefinementEndWithTheirBasis) {
+  const CsrMatrix a = generate("gen:convdiff2d:20x20");
+  const exec::Host space(2);
+  const auto n = std::size_t(a.rows);
+  const std::vector<double> side = random_values(n, 6);
+  const auto b = to_device(space, side);
+  const auto solved = [&](int restart) {
+    const Product<exec::Host, double> A(space, a);
+    const Product<exec::Host, float> A_low(space, a);
+    precond::None<exec::Host, float> none(space, n);
+    const auto gmres = krylov::make_method<exec::Host, float>(space, "gmres", a.rows, restart);
+    StagePolicy policy = refining(1e-5, 1e-6);
+    policy.most_goes = 50;
+    policy.keeps = true;
+    krylov::Refinement<exec::Host, double, float> stage(space, policy, a.rows, *gmres, A_low, none, nullptr, nullptr);
+    Stage<exec::Host, double>* next = &stage;
+    const auto x = to_device(space, std::vector<double>(n, 0.0));
+    Monitor monitor;
+    krylov::Driver<exec::Host, double> driver(space, a.rows);
+    const Outcome out = driver.run([&] { return std::exchange(next, nullptr); }, A, b, x, until(1e-12), monitor);
+    EXPECT_EQ(out.status, Status::converged);
+    EXPECT_LE(norm(residual_of(a, side, to_host(space, x))), 1e-12 * norm(side) * (1 + 1e-9));
+    return std::pair(out, A_low.residuals);
+  };
+  const auto [whole, never] = solved(400);
+  EXPECT_EQ(never, 0);
+  ASSERT_EQ(whole.outer_iterations, 3);
+  for (const int restart : {52, 53, 54, 56}) {
+    SCOPED_TRACE(restart);
+    const auto [out, on_the_way] = solved(restart);
+    EXPECT_EQ(on_the_way, 0);
+    EXPECT_EQ(out.outer_iterations, 3);
+    EXPECT_LE(out.iterations, 160);
+  }
 }
 
 // Half an iteration of BiCGStab counts as one only where it is the last: not where a target is met that moves on.
