@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "exec/lanes.hpp"
 #include "exec/overlap.cuh"
@@ -36,8 +37,9 @@ template <int R, class T>
 __device__ __forceinline__ Piece<T, R> piece(const T* vector, std::size_t p) {
   return reinterpret_cast<const Piece<T, R>*>(vector)[p];
 }
-/// How columns are read: of all that passes through the second-level cache they are what is to leave it first, since a
-/// basis is mostly larger, and what is read between two passes over it mostly is not.
+/// How columns are read: of all that passes through the second-level cache they are what is to leave it first. A basis
+/// is mostly larger; the matrix and the vectors, which an iteration reads between its last pass over the basis and the
+/// next one's first, may have room there.
 class Passing {
  public:
   __device__ __forceinline__ Passing() {
@@ -45,7 +47,7 @@ class Passing {
     asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy_));
 #endif
   }
-  /// Behind await_former(), and in the sequence in which it is asked for.
+  /// To be called behind await_former(); loads keep the sequence in which they are asked for.
   template <int R, class T>
   __device__ __forceinline__ Piece<T, R> piece(const T* vector, std::size_t p) const {
 #if __CUDA_ARCH__ >= 800

@@ -51,12 +51,13 @@ struct Control {
   T target = 0;   // stop at or below this norm of the recurrence's residual
   T further = 0;  // the target instead, where that is reached by iteration `early`
   int early = 0;
-  // The target instead, where that is reached with less room left in what the method keeps than the go has taken since
-  // iteration `begun`, and at the pace of the last iterations is not met in it: the next go would have to begin anew on
-  // its way. Where no room is left, a go that has reached its target ends.
-  T furthest = std::numeric_limits<T>::infinity();
+  // The target instead, where that is met with no more room left in what the method keeps than the go has taken since
+  // iteration `begun`, and this one, at the pace of the last iterations, would not be met in it: the next go, which
+  // begins with a residual that takes a place, would have to begin anew on its way. Without room a go that has met its
+  // first target ends.
+  T filling = std::numeric_limits<T>::infinity();
   int begun = 0;
-  bool reached = false;     // the target was, and is what it may be now
+  bool reached = false;     // the first target was met: `target` is the last one
   T scale = 1;              // history holds norm * scale
   bool magnitudes = false;  // the norm is a sum of magnitudes (OpenFOAM's), else the 2-norm
   int iteration = 0;
@@ -76,7 +77,7 @@ struct Control {
   static KRILU_INLINE T measure(bool magnitudes, T r) { return magnitudes ? (r < 0 ? -r : r) : r * r; }
   KRILU_INLINE T norm_of(T sum) const { return magnitudes ? sum : std::sqrt(sum); }
 
-  /// Whether an iteration that ends with this norm is the last one.
+  /// Whether an iteration that ends with this norm is the last one, of a method that keeps nothing.
   KRILU_INLINE bool is_met_by(T norm_now) const {
     return norm_now <= target && (iteration >= early || norm_now <= further);
   }
@@ -102,17 +103,19 @@ struct Control {
     if (!(norm_now - norm_now == T(0))) return stop(Stop::not_finite);
     if (norm_now <= goal && !met) {
       reached = met = true;
-      target = goal = fills(residual, room) ? furthest : passed <= early ? further : goal;
+      if (passed <= early) goal = further;
+      if (fills(residual, room) && filling < goal) goal = filling;
+      target = goal;
     }
     if (norm_now <= goal || (met && room == 0)) return stop(Stop::target);
-    if (passed >= limit) return stop(Stop::limit);
+    if (passed >= limit) return stop(met ? Stop::target : Stop::limit);
     if (wished) return stop(Stop::interrupted);
     if (window > 0 && is_hopeless()) return stop(Stop::slow);
     return 0;
   }
   KRILU_INLINE bool fills(double residual, int room) const {
-    return room >= 0 && room < iteration - begun &&
-           residual * residual >= history[iteration - room] * double(furthest * scale);
+    return room >= 0 && room <= iteration - begun &&
+           residual * residual >= history[iteration - room] * double(filling * scale);
   }
   /// A look of the patience.
   KRILU_INLINE bool is_hopeless() {

@@ -190,8 +190,8 @@ int iterations_between_words(const Space& ex, std::size_t rows) {
 /// What a go is asked for, as norms.
 struct Asked {
   double norm, further;
-  int few = 0;             // iterations: where they do for `norm`, `further` is asked for
-  double furthest = norm;  // is asked for where there is too little room in a basis for another go
+  int few = 0;            // iterations: where they do for `norm`, `further` is asked for
+  double filling = norm;  // is asked for where there is too little room in a basis for another go
 };
 /// The target, or where it is too far for one go of this stage, the first of equal steps to it. Where few iterations a
 /// digit do that, a system is so well conditioned that the go is asked for a step of one go less.
@@ -204,9 +204,9 @@ inline Asked asked_of(const StagePolicy& stage, double now, double target) {
   if (!(need > 0)) return {now * stage.floor, now * stage.floor};
   const double steps = std::ceil(std::log(need) / std::log(stage.floor)), step = std::pow(need, 1 / steps);
   const double longer = steps > 1 ? std::pow(need, 1 / (steps - 1)) : step;
-  const double furthest = now * std::max(need, stage.floor);
-  if (!(longer >= stage.least_floor && stage.least_floor > 0)) return {now * step, now * step, 0, furthest};
-  return {now * step, now * longer, int(few * -std::log10(step)), furthest};
+  const double filling = now * stage.floor;
+  if (!(longer >= stage.least_floor && stage.least_floor > 0)) return {now * step, now * step, 0, filling};
+  return {now * step, now * longer, int(few * -std::log10(step)), filling};
 }
 
 /// The floor follows what a go has reached when it was asked for a reduction: not less than that is worth asking for
@@ -325,7 +325,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     control.target = T(asked.norm);
     control.further = T(asked.further);
     control.early = control.iteration + asked.few;
-    control.furthest = T(asked.furthest);
+    control.filling = T(asked.filling);
     control.begun = control.iteration;
     control.reached = false;
     const int most = looking ? std::min(policy.most_inner, policy.first_look) : policy.most_inner;

@@ -360,7 +360,7 @@ class Gmres final : public Method<Space, T> {
           s.j() = k + 1;
           s.columns() = K + 1;
           s.apart[K + 1] = 0;
-          int stop = control().record(norm, s.m - K - 1);
+          int stop = control().record(norm, none ? 0 : s.m - K - 1);
           if (none && !stop && s.H[k * (s.m + 1) + K] == T(0)) stop = control().stop(Stop::breakdown);
           s.stop() = stop;
           s.cycle_done() = stop || none || K + 1 == s.m;
@@ -494,8 +494,7 @@ class Gmres final : public Method<Space, T> {
   /// too many, at the end of a go, costs a product and an application: more than that on large systems, and goes of a
   /// basis of 16 bits are many.
   int steps_at_once() const {
-    constexpr std::size_t medium = 400000, large = 3000000;
-    int steps = ex_.in_team() || n_ >= large ? 1 : sizeof(B) == 2 && n_ >= medium ? 2 : 5;
+    int steps = ex_.in_team() || n_ >= large_system ? 1 : sizeof(B) == 2 && n_ >= medium_system ? 2 : 5;
     while (m_ % steps != 0) --steps;
     return steps;
   }

@@ -36,8 +36,8 @@ class Stage {
   explicit Stage(StagePolicy policy) : policy_(std::move(policy)) {}
   virtual ~Stage() = default;
   /// From x and its residual r = b - A x, of norm `two`, until control says stop; r is lost. control.target is a norm
-  /// of the residual; what the stage records is in the driver's units. then(): what follows where the vectors live,
-  /// before the host waits.
+  /// of the residual; what the stage records is in the driver's units. then(): what follows where the vectors live;
+  /// it is called once, and the host has waited for it when go() returns.
   virtual void go(const T* b, T* x, T* r, double two, Control<T>& control, const std::function<void()>& then) = 0;
   /// The next go uses nothing of what those before have learnt. False where no go does.
   virtual bool forget() = 0;
@@ -140,7 +140,7 @@ class Refinement final : public Stage<Space, T> {
     inner.target = L(double(control.target) / two);
     inner.further = L(double(control.further) / two);
     inner.early = control.early;
-    inner.furthest = L(double(control.furthest) / two);
+    inner.filling = L(double(control.filling) / two);
     inner.begun = control.begun;
     inner.scale = L(two * double(control.scale));
     inner.iteration = control.iteration;

@@ -55,14 +55,14 @@ class Goes {
     history_.data()[0] = 1;
   }
   Go go(std::vector<double> b, double reduction, bool resumes, int limit = 1000,
-        double furthest = std::numeric_limits<double>::infinity()) {
+        double filling = std::numeric_limits<double>::infinity()) {
     for (double& e : b) e = double(T(e));
     const double size = norm(b);
     const auto there_b = to_device(space, in<T>(b)), r = to_device(space, in<T>(b)),
                x = to_device(space, std::vector<T>(n, T(0)));
     krylov::Control<T> c;
     c.target = T(reduction * size);
-    c.furthest = T(furthest * size);
+    c.filling = T(filling * size);
     c.scale = T(1 / size);
     c.begun = c.iteration = iteration;
     c.max_iterations = iteration + limit;
@@ -270,27 +270,30 @@ TYPED_TEST(GmresGoes, FillABasisThatHasNoRoomForAnother) {
   const std::vector<double> c = disturbed(first.left, 9);
   const Go second = probe.go(c, TypeParam::reduction, true);
   ASSERT_GT(steps, 4);
-  const auto go = [&](int restart, double furthest) {
+  const auto go = [&](int restart, double filling) {
     Goes<Space, T, B> goes(a, restart);
-    const Go g = goes.go(b, TypeParam::reduction, false, 1000, furthest);
+    const Go g = goes.go(b, TypeParam::reduction, false, 1000, filling);
     EXPECT_EQ(g.reason, Stop::target);
     EXPECT_NEAR(g.claimed, g.truth, slack_of<TypeParam>(false, false));
     return g;
   };
-  EXPECT_EQ(go(2 * steps, 0).iterations, steps) << "room for as many again";
-  EXPECT_EQ(go(2 * steps - 1, 0).iterations, 2 * steps - 1);
+  EXPECT_EQ(go(2 * steps + 1, 0).iterations, steps) << "room for as many again, and for a residual";
+  EXPECT_EQ(go(2 * steps, 0).iterations, 2 * steps);
   EXPECT_EQ(go(steps + 3, 0).iterations, steps + 3);
   EXPECT_EQ(go(steps, 0).iterations, steps) << "full";
   EXPECT_LT(go(steps + 3, 0).truth, first.truth);
   EXPECT_EQ(go(steps + 3, 0.999 * first.claimed).iterations, steps) << "as far as that without all of the room";
   // Of what the first go left, with a vector between: what counts is how long the second one took.
-  for (const int missing : {0, 1}) {
-    const int restart = steps + 1 + 2 * second.iterations - missing;
-    Goes<Space, T, B> goes(a, restart);
+  for (const int spare : {0, 1}) {
+    Goes<Space, T, B> goes(a, steps + 1 + 2 * second.iterations + spare);
     EXPECT_EQ(goes.go(b, TypeParam::reduction, false).iterations, steps);
-    EXPECT_EQ(goes.go(c, TypeParam::reduction, true, 1000, 0).iterations,
-              second.iterations * (missing ? 2 : 1) - missing);
+    EXPECT_EQ(goes.go(c, TypeParam::reduction, true, 1000, 0).iterations, (spare ? 1 : 2) * second.iterations);
   }
+  // No further than its limit, which is no failure of it.
+  Goes<Space, T, B> limited(a, 2 * steps);
+  const Go g = limited.go(b, TypeParam::reduction, false, steps + 2, 0);
+  EXPECT_EQ(g.iterations, steps + 2);
+  EXPECT_EQ(g.reason, Stop::target);
 }
 
 TYPED_TEST(GmresGoes, HistoryCountsOn) {

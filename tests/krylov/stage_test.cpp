@@ -120,7 +120,7 @@ TYPED_TEST(Stages, RefinementInFloatReachesWhatDoubleDoes) {
   EXPECT_LE(r.out.outer_iterations, 6);
   pair.expect_honest(r, b, x0);
   EXPECT_LE(norm(residual_of(a, b, r.x)), 1.01e-13 * norm(b));
-  // One go less: not there yet. What the driver looked at is what it says.
+  // Fewer iterations. What the driver looked at is what it says.
   for (int most = 1; most < r.out.iterations; most += 7) {
     const auto part = pair.run(b, x0, until(1e-13, most));
     // Goes aim below the target, so that the iteration before the last may meet it.
@@ -336,18 +336,18 @@ TEST(AskedOf, FurtherIsAStepOfOneGoLessAsFarAsAFloorMayEverGo) {
     }
 }
 
-TEST(AskedOf, FurthestIsTheFloor) {
+TEST(AskedOf, FillingIsTheFloor) {
   for (const double target : {1e-3, 1e-5, 1e-8, 1e-14})
     for (const double least : {0.0, 1e-6}) {
       const krylov::Asked asked = krylov::asked_of(refining(1e-2, least), 5, 5 * target);
-      EXPECT_DOUBLE_EQ(asked.furthest, 5e-2) << target;
-      EXPECT_LE(asked.furthest, asked.norm) << target;
+      EXPECT_DOUBLE_EQ(asked.filling, 5e-2) << target;
+      EXPECT_LE(asked.filling, asked.norm) << target;
     }
-  EXPECT_DOUBLE_EQ(krylov::asked_of(refining(1e-2, 1e-6), 5, 0.1).furthest, 0.9 * 0.1) << "one go will do";
-  EXPECT_EQ(krylov::asked_of(refining(0), 5, 1e-12).furthest, 0.9e-12);
+  EXPECT_DOUBLE_EQ(krylov::asked_of(refining(1e-2, 1e-6), 5, 0.1).filling, 0.9 * 0.1) << "one go will do";
+  EXPECT_EQ(krylov::asked_of(refining(0), 5, 1e-12).filling, 0.9e-12);
   StagePolicy direct = refining(1e-2, 1e-6);
   direct.refines = false;
-  EXPECT_EQ(krylov::asked_of(direct, 1, 1e-12).furthest, 1e-12);
+  EXPECT_EQ(krylov::asked_of(direct, 1, 1e-12).filling, 1e-12);
 }
 
 // Conditioned well enough for a few iterations a go, a system has fewer goes; and no more of them where it is not.
@@ -386,10 +386,10 @@ TEST(Goes, FillWhatHasNoRoomForAnother) {
   Monitor::Feed feed;
   int wish = 0;
   // 10 iterations are kept; reduction: of an iteration, and `later` of one behind the target.
-  const auto stops_after = [&](double reduction, double furthest, double later, int before) {
+  const auto stops_after = [&](double reduction, double filling, double later, int before) {
     Control<double> c;
     c.target = 1e-4;
-    c.furthest = furthest;
+    c.filling = filling;
     c.begun = c.iteration = before;
     c.max_iterations = 199;
     c.history = history;
@@ -407,7 +407,7 @@ TEST(Goes, FillWhatHasNoRoomForAnother) {
   };
   for (const int before : {0, 7}) {
     EXPECT_EQ(stops_after(0.09, 0, 0.09, before), 4) << "room for 6";
-    EXPECT_EQ(stops_after(0.15, 0, 0.15, before), 5) << "for as many again";
+    EXPECT_EQ(stops_after(0.15, 0, 0.15, before), 10) << "for 5, of which a residual takes one";
     EXPECT_EQ(stops_after(0.2, 0, 0.2, before), 10) << "for 4 of 6: no more room";
     EXPECT_EQ(stops_after(0.2, 0.9e-7, 0.2, before), 10) << "nearly as far as that";
     EXPECT_EQ(stops_after(0.2, 1.2e-7, 0.2, before), 6) << "as far as that, and room left";
@@ -420,7 +420,7 @@ TEST(Goes, FillWhatHasNoRoomForAnother) {
   }
 }
 
-// What refinement asks of GMRES: none of its goes begins the basis anew on its way, where they need not.
+// What refinement asks of GMRES: no go begins the basis anew on its way where the one before can fill it.
 TEST(Goes, OfRefinementEndWithTheirBasis) {
   const CsrMatrix a = generate("gen:convdiff2d:20x20");
   const exec::Host space(2);
@@ -448,7 +448,7 @@ TEST(Goes, OfRefinementEndWithTheirBasis) {
   const auto [whole, never] = solved(400);
   EXPECT_EQ(never, 0);
   ASSERT_EQ(whole.outer_iterations, 3);
-  for (const int restart : {52, 53, 54, 56}) {
+  for (const int restart : {52, 53, 54, 56, 58}) {  // whose rest a go does not pass through at its pace
     SCOPED_TRACE(restart);
     const auto [out, on_the_way] = solved(restart);
     EXPECT_EQ(on_the_way, 0);
