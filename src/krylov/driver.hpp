@@ -204,7 +204,7 @@ inline Asked asked_of(const StagePolicy& stage, double now, double target) {
   if (!(need > 0)) return {now * stage.floor, now * stage.floor};
   const double steps = std::ceil(std::log(need) / std::log(stage.floor)), step = std::pow(need, 1 / steps);
   const double longer = steps > 1 ? std::pow(need, 1 / (steps - 1)) : step;
-  const double filling = now * stage.floor;
+  const double filling = now * (stage.fills ? stage.floor : step);
   if (!(longer >= stage.least_floor && stage.least_floor > 0)) return {now * step, now * step, 0, filling};
   return {now * step, now * longer, int(few * -std::log10(step)), filling};
 }

@@ -280,7 +280,7 @@ TYPED_TEST(Stages, ATargetOfZeroEnds) {
 // --- what goes are asked for ---------------------------------------------------------------------------------------
 
 StagePolicy refining(double floor, double least = 0) {
-  return {.name = "p", .floor = floor, .least_floor = least, .refines = true};
+  return {.name = "p", .floor = floor, .least_floor = least, .fills = true, .refines = true};
 }
 
 TEST(AskedOf, IsTheTargetItselfWhereNothingRefines) {
@@ -348,6 +348,9 @@ TEST(AskedOf, FillingIsTheFloor) {
   StagePolicy direct = refining(1e-2, 1e-6);
   direct.refines = false;
   EXPECT_EQ(krylov::asked_of(direct, 1, 1e-12).filling, 1e-12);
+  StagePolicy careful = refining(1e-2, 1e-6);
+  careful.fills = false;
+  EXPECT_EQ(krylov::asked_of(careful, 5, 5e-8).filling, krylov::asked_of(careful, 5, 5e-8).norm);
 }
 
 // Conditioned well enough for a few iterations a go, a system has fewer goes; and no more of them where it is not.
