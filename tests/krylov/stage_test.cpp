@@ -120,13 +120,10 @@ TYPED_TEST(Stages, RefinementInFloatReachesWhatDoubleDoes) {
   EXPECT_LE(r.out.outer_iterations, 6);
   pair.expect_honest(r, b, x0);
   EXPECT_LE(norm(residual_of(a, b, r.x)), 1.01e-13 * norm(b));
-  // Fewer iterations. What the driver looked at is what it says.
+  // One go less: not there yet. What the driver looked at is what it says.
   for (int most = 1; most < r.out.iterations; most += 7) {
     const auto part = pair.run(b, x0, until(1e-13, most));
-    // Goes aim below the target, so that the iteration before the last may meet it.
-    const bool there = part.out.residual <= 1e-13 * norm(b);
-    EXPECT_EQ(part.out.status, there ? Status::converged : Status::max_iterations);
-    EXPECT_TRUE(!there || most == r.out.iterations - 1) << most;
+    EXPECT_EQ(part.out.status, Status::max_iterations);
     EXPECT_EQ(part.out.iterations, most);
     pair.expect_honest(part, b, x0);
   }
