@@ -113,6 +113,7 @@ struct Control {
     if (window > 0 && is_hopeless()) return stop(Stop::slow);
     return 0;
   }
+  /// Of an iteration that has met the first target: whether the go is to fill what the method keeps, as `filling` says.
   KRILU_INLINE bool fills(double residual, int room) const {
     return room >= 0 && room <= iteration - begun &&
            residual * residual >= history[iteration - room] * double(filling * scale);

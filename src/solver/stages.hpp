@@ -199,7 +199,7 @@ krylov::StagePolicy Stages<Space, System>::policy_of(const Level& l) const {
   } else {
     p.floor = 1e-5;
     p.least_floor = 1e-6;
-    p.fills = true;
+    p.fills = true;  // not in 16 bits, whose last digits of a go are claimed rather than reached
   }
   if (options_.inner_tolerance > 0) {
     p.floor = options_.inner_tolerance;
