@@ -73,14 +73,14 @@ KRILU_INLINE unsigned groups_of(Index columns) {
 }
 
 /// Blocks share out groups of columns first, then rows: block b has group b % groups and every so many-th piece.
-template <class B, class T, std::size_t N, class Close, class Finish>
+template <bool Itself, class B, class T, std::size_t N, class Close, class Finish>
 __global__ void __launch_bounds__(block_threads, ColumnsTuning::dotting_blocks)
     dot_columns_kernel(Turn turn, std::size_t n, Columns<B> V, Scalar<Index> count, Index extra,
                        std::array<View<T>, N> x, Close close, Finish finish, void* work, unsigned* arrived,
                        unsigned most_groups, const Post* post, double* leave) {
   constexpr int C = ColumnsTuning::dotted, R = rows_of<B>;
   turn.take();
-  const Index known = count(), columns = known + extra;
+  const Index known = count(), columns = known + extra + Itself;
   if (known < 0) return;
   const unsigned groups = max(groups_of(columns), 1u), group = blockIdx.x % groups, share_of_rows = blockIdx.x / groups;
   const std::size_t whole = n / R;
@@ -89,13 +89,16 @@ __global__ void __launch_bounds__(block_threads, ColumnsTuning::dotting_blocks)
   // Groups of equal length, but for one column.
   const Index first = Index(std::uint64_t(columns) * group / groups);
   const int own = int(Index(std::uint64_t(columns) * (group + 1) / groups) - first);
+  // The last x as a column: the last one of the last group, in the last place.
+  const bool with_x = Itself && group == groups - 1;
+  const int stored = own - int(with_x);
 
   T sum[C * N] = {};
   if (own > 0) {
     const Passing passing;
     const B* column[C];  // those that the group lacks are read and not used
 #pragma unroll
-    for (int c = 0; c < C; ++c) column[c] = V[first + min(c, own - 1)];
+    for (int c = 0; c < C; ++c) column[c] = V[first + max(min(c, stored - 1), 0)];
     for (std::size_t p = std::size_t(share_of_rows) * block_threads + threadIdx.x; p < whole;
          p += std::size_t(shares) * block_threads) {
       Piece<B, R> v[C];
@@ -109,13 +112,15 @@ __global__ void __launch_bounds__(block_threads, ColumnsTuning::dotting_blocks)
 #pragma unroll
         for (std::size_t l = 0; l < N; ++l)
 #pragma unroll
-          for (int r = 0; r < R; ++r) sum[c * N + l] += T(v[c].value[r]) * xs[l].value[r];
+          for (int r = 0; r < R; ++r)
+            sum[c * N + l] += (Itself && c == C - 1 && with_x ? xs[N - 1].value[r] : T(v[c].value[r])) * xs[l].value[r];
     }
     if (const std::size_t i = whole * R + threadIdx.x; share_of_rows == 0 && i < n) {
 #pragma unroll
       for (int c = 0; c < C; ++c)
 #pragma unroll
-        for (std::size_t l = 0; l < N; ++l) sum[c * N + l] += T(column[c][i]) * x[l][Index(i)];
+        for (std::size_t l = 0; l < N; ++l)
+          sum[c * N + l] += (Itself && c == C - 1 && with_x ? x[N - 1][Index(i)] : T(column[c][i])) * x[l][Index(i)];
     }
   }
   constexpr int sums = C * int(N);
@@ -133,7 +138,7 @@ __global__ void __launch_bounds__(block_threads, ColumnsTuning::dotting_blocks)
     if (const int c = int(threadIdx.x); c < own) {  // a thread a column: what close() asks for comes at once
       Sums<T, int(N)> dots;
 #pragma unroll
-      for (std::size_t l = 0; l < N; ++l) dots[int(l)] = total[c][l];
+      for (std::size_t l = 0; l < N; ++l) dots[int(l)] = total[c < stored ? c : C - 1][l];
       leave ? leave_sums(leave + 2 * (first + c), dots) : close(first + c, dots);
     }
     __syncwarp();

@@ -212,7 +212,7 @@ class Cuda {
   void together(F f) const {
     launch(cuda::together_kernel<F>, {1, 32}, f);
   }
-  template <class B, class T, std::size_t N, class Close, class Finish>
+  template <bool Itself = false, class B, class T, std::size_t N, class Close, class Finish>
   void dot_columns(std::size_t n, Columns<B> V, Index most, Scalar<Index> count, Index extra, std::array<View<T>, N> x,
                    Close close, Finish finish) const {
     double* const sums = visits_host() ? team_->own_sums(2 * std::size_t(most), stream()) : nullptr;
@@ -222,12 +222,12 @@ class Cuda {
     const unsigned shares = cuda::blocks_for(std::int64_t(n / cuda::rows_of<B>) + 1);
     const unsigned blocks =
         std::max(groups, std::min(shares * groups, unsigned(cuda::ColumnsTuning::dotting_blocks * multiprocessors())));
-    launch(cuda::dot_columns_kernel<B, T, N, Close, Finish>, {blocks, cuda::block_threads}, n, V, count, extra, x,
-           close, finish, scratch(N * std::size_t(blocks) * cuda::ColumnsTuning::dotted * sizeof(double)),
+    launch(cuda::dot_columns_kernel<Itself, B, T, N, Close, Finish>, {blocks, cuda::block_threads}, n, V, count, extra,
+           x, close, finish, scratch(N * std::size_t(blocks) * cuda::ColumnsTuning::dotted * sizeof(double)),
            counters(Index(groups) + 1), groups, post, sums);
     if (!sums) return;
     const cuda::Gathered all = gathered(sums, 2 * std::size_t(most));
-    cuda::close_columns_kernel<<<1, cuda::block_threads, 0, stream()>>>(count, extra, x, close, finish, all);
+    cuda::close_columns_kernel<<<1, cuda::block_threads, 0, stream()>>>(count, extra + Itself, x, close, finish, all);
     launched();
   }
   template <class B, class T, std::size_t N, class F>

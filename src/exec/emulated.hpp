@@ -110,10 +110,12 @@ class Emulated {
   void together(F f) const {
     enqueue([f](const Host& host) { host.together(f); });
   }
-  template <class B, class T, std::size_t N, class Close, class Finish>
+  template <bool Itself = false, class B, class T, std::size_t N, class Close, class Finish>
   void dot_columns(std::size_t n, Columns<B> V, Index most, Scalar<Index> count, Index extra, std::array<View<T>, N> x,
                    Close close, Finish finish) const {
-    enqueue([=, own = host_](const Host&) { own.dot_columns(n, V, most, count, extra, x, close, finish); });
+    enqueue([=, own = host_](const Host&) {
+      own.template dot_columns<Itself>(n, V, most, count, extra, x, close, finish);
+    });
   }
   template <class B, class T, std::size_t N, class... F>
   void combine_columns(std::size_t n, Columns<B> V, Index most, Scalar<Index> count, std::array<View<T>, N> y,

@@ -151,17 +151,19 @@ class Host {
   /// close(k, d) for 0 <= k < count() + extra, d[l] being the dot product of column k and x[l], all in one pass over
   /// the rows; then finish(lanes). There are one or two x, whole arrays of the space, and `most` columns at the most;
   /// neither function may change count, but finish() may make it negative: nothing is done there, as of an iteration
-  /// too many.
-  template <class B, class T, std::size_t N, class Close, class Finish>
+  /// too many. Itself: behind the columns the last x follows as one more.
+  template <bool Itself = false, class B, class T, std::size_t N, class Close, class Finish>
   void dot_columns(std::size_t n, Columns<B> V, Index most, Scalar<Index> count, Index extra, std::array<View<T>, N> x,
                    Close close, Finish finish) const {
     using D = Sums<T, int(N)>;
     if (count() < 0) return;
-    const Index columns = count() + extra;
+    const Index stored = count() + extra, columns = stored + Itself;
     const std::size_t pieces = (n + block - 1) / block;
     std::vector<D>& partial = partial_sums<D>((pieces + 1) * std::size_t(most));
-    for_each_range(n, [V, x, &partial, columns, most](Index begin, Index end) {
-      dot_piece(V, columns, x, begin, end, partial.data() + std::size_t(begin) / block * std::size_t(most));
+    for_each_range(n, [V, x, &partial, stored, most](Index begin, Index end) {
+      D* const out = partial.data() + std::size_t(begin) / block * std::size_t(most);
+      dot_piece(V, stored, x, begin, end, out);
+      if constexpr (Itself) dot_piece(Columns<T>{x[N - 1].data, 0}, 1, x, begin, end, out + stored);
     });
     // One message of a team for all columns.
     D* const total = partial.data() + pieces * std::size_t(most);

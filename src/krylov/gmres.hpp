@@ -9,7 +9,8 @@
 // step, and costs three times the iterations on some systems. Step j: 1 A, 1 M, and 2 (j + 1) + 6 words a row.
 //
 // The basis may be stored in less precision than is computed in (B): a vector is then what was stored [Aliaga, Anzt,
-// Gruetzmacher, Quintana-Orti, Tomas 2022].
+// Gruetzmacher, Quintana-Orti, Tomas 2022]. In 16 bits u is made as long as v, by Pythagoras: where V holds little of
+// it, as mostly, v is rounded to the very numbers that u was, and x is of the vectors that A was applied to.
 //
 // resume() goes on from another residual of the same system and keeps what the basis has learnt, which refinement in
 // low precision lives on: it asks again and again, and to begin anew each time would cost more iterations than the
@@ -292,11 +293,13 @@ class Gmres final : public Method<Space, T> {
           M.apply(A, u.data, z.data, w.data);
           ex.for_each(n, KRILU_FN(Index i) { if (s.live() >= 0) Z[s.j()][i] = B(unit * z[i]); });
         }
-        // a = V^T u,  b = V^T w,  and so for u itself, which stands behind V;
+        // a = V^T u,  b = V^T w,  and so for u itself, which stands behind V, and in 16 bits for w;
         // u = V a + nu v,  A M^-1 u = V b + c v + what w is to become
-        ex.dot_columns(n, V, s.m + 1, s.live, 1, std::array{u, w}, KRILU_FN(Index k, exec::Sums<T, 2> dots) {
-          s.a[k] = s.apart[k] ? T(0) : dots[0] * inverse;
-          s.b[k] = s.apart[k] ? T(0) : dots[1] * inverse;
+        ex.template dot_columns<in_16_bits>(n, V, s.m + 1, s.live, 1, std::array{u, w}, KRILU_FN(
+            Index k, exec::Sums<T, 2> dots) {
+          const bool apart = k < s.columns() && s.apart[k];
+          s.a[k] = apart ? T(0) : dots[0] * inverse;
+          s.b[k] = apart ? T(0) : dots[1] * inverse;
         }, KRILU_FN(exec::Lanes lanes) {
           const Index K = s.columns();
           const T uu = s.a[K], uw = s.b[K];
@@ -316,9 +319,10 @@ class Gmres final : public Method<Space, T> {
           }
           for (Index k = lanes.lane(); k < K; k += lanes.count) s.h[k] = s.b[k];
           const T nu = s.nu(), own = (uw - ab) / nu;
-          // The next u is kept near the size of a unit vector.
-          const T before = bb + own * own;
-          const T size = before > T(0) ? std::sqrt(before) : T(1);
+          // The next u is kept near the size of a unit vector, and in 16 bits at it where rounding leaves that of w's
+          // rest some digits; else it is not longer.
+          const T before = bb + own * own, ww = in_16_bits ? s.b[K + 1] * unit : before, rest = ww - before;
+          const T size = ww > T(0) ? std::sqrt(rest > ww * few_digits ? rest : ww) : T(1);
           if (lanes.first()) {
             s.h[K] = s.own() = own;
             row_of_S[K] = nu;
@@ -327,13 +331,6 @@ class Gmres final : public Method<Space, T> {
             s.unit_per_beta() = unit / size;
           }
         });
-        if constexpr (std::is_same_v<B, Half>) {  // fp16 has little range: the next u is of length 1 at the most
-          ex.reduce(n, KRILU_FN(Index i) { return w[i] * w[i]; }, KRILU_FN(T ww) {
-            if (s.live() < 0) return;
-            if (ww > T(0)) s.beta() = std::sqrt(ww);
-            s.unit_per_beta() = unit / s.beta();
-          });
-        }
         // v = (u - V a) / nu,  beta u = w - V b - c v, the next one;  |u|, and with it the newest column of H
         ex.combine_columns(n, V, s.m + 1, s.live, std::array{s.a, s.b}, std::array{u, w}, KRILU_FN(
             Index i, exec::Sums<T, 2> Vab, exec::Sums<T, 2> uw) {
@@ -490,11 +487,12 @@ class Gmres final : public Method<Space, T> {
 
  private:
   static constexpr Index numbers = 8;
+  static constexpr bool in_16_bits = sizeof(B) == 2;
+  static constexpr T few_digits = 1000 * std::numeric_limits<T>::epsilon();
   /// Between two looks at the flag, which take 4 to 6 us of a GPU: so many that a full cycle ends with a look. A step
-  /// too many, at the end of a go, costs a product and an application: more than that on large systems, and goes of a
-  /// basis of 16 bits are many.
+  /// too many, at the end of a go, costs a product and an application: more than that on large systems.
   int steps_at_once() const {
-    int steps = ex_.in_team() || n_ >= large_system ? 1 : sizeof(B) == 2 && n_ >= medium_system ? 2 : 5;
+    int steps = ex_.in_team() || n_ >= large_system ? 1 : 5;
     while (m_ % steps != 0) --steps;
     return steps;
   }

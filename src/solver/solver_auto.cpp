@@ -26,7 +26,6 @@ constexpr double bytes_a_ms = 3.5e9;  // that an H200 moves, as the other times 
 
 /// Of systems smaller than this a step on a GPU is no shorter with half of a basis' bytes.
 constexpr std::int64_t least_rows_of_16_bits = 200000;
-bool is_16_bits(Format f) { return f == Format::fp16 || f == Format::bf16; }
 
 /// Milliseconds of what BiCGStab does with its vectors for each product: half of an iteration.
 double vectors_of(Index rows) {
@@ -140,10 +139,9 @@ void Solver::Body::choose(const solver::Facts& facts, Offset nonzeros) {
   }
   const bool mixed = plan.precision.arithmetic != Format::fp64;
   plan.basis = plan.precision.arithmetic;
-  if (options.basis == "auto" && plan.method == "gmres" && is_16_bits(plan.precision.storage) && on_gpu &&
-      rows_in_all >= least_rows_of_16_bits) {
-    plan.basis = Format::bf16;
-    explanation.push_back("basis bf16: values are asked for in 16 bits, and a step waits for the basis most of all");
+  if (options.basis == "auto" && plan.method == "gmres" && mixed && on_gpu && rows_in_all >= least_rows_of_16_bits) {
+    plan.basis = Format::fp16;
+    explanation.push_back("basis fp16: a step waits for the basis most of all");
   }
   if (options.basis != "auto") {
     const Format basis = format_by_name(options.basis);

@@ -188,18 +188,21 @@ krylov::StagePolicy Stages<Space, System>::policy_of(const Level& l) const {
   if (p.keeps && l.inner >= 2 * early) p.first_look = early;
   // The least reduction that a first go is asked for, and what may be asked of later ones: some digits short of the
   // format's own, which the condition of A takes.
-  const bool basis = is_gmres();
-  const auto either = [&](Format f) { return l.matrix == f || (basis && l.basis == f); };
-  if (either(Format::bf16)) {
+  const Format basis = is_gmres() ? l.basis : Format::fp32;
+  // Not with a matrix or a basis of few bits, where the last digits of a go are claimed rather than reached.
+  p.fills = l.matrix == Format::fp32 && basis != Format::bf16;
+  if (l.matrix == Format::bf16 || basis == Format::bf16) {
     p.floor = 3e-2;
     p.least_floor = 1e-3;
-  } else if (either(Format::fp16)) {
+  } else if (l.matrix == Format::fp16) {
     p.floor = 1e-2;
+    p.least_floor = 1e-4;
+  } else if (basis == Format::fp16) {
+    p.floor = 1e-3;
     p.least_floor = 1e-4;
   } else {
     p.floor = 1e-5;
     p.least_floor = 1e-6;
-    p.fills = true;  // not in 16 bits, whose last digits of a go are claimed rather than reached
   }
   if (options_.inner_tolerance > 0) {
     p.floor = options_.inner_tolerance;

@@ -153,8 +153,8 @@ constexpr double no_sum = 0.5;  // sums are integers
 KRILU_INLINE double coefficient_of(Index k) { return double(k % 9 - 4); }
 
 /// Sums that are integers, and so exact whatever their order: of each column with both vectors, then how often finish()
-/// ran; of the rows of x + V a and of y (V b); last of what the second kernel added up.
-template <class B, class T>
+/// ran; of the rows of x + V a and of y (V b); last of what the second kernel added up. itself: y as one more column.
+template <class B, class T, bool itself>
 std::vector<double> of_columns(const Cuda& ex, std::size_t n, Index most, Index used, Index extra = 0) {
   const std::size_t stride = Columns<B>::stride_of(n);
   const auto v = ex.allocate<B>(stride * std::size_t(most));
@@ -176,7 +176,8 @@ std::vector<double> of_columns(const Cuda& ex, std::size_t n, Index most, Index 
         for (Index k = 0; k < most; ++k) V[k][i] = B(entry(std::size_t(i), k));
       });
   ex.once(KRILU_FN() { count() = used; });
-  ex.dot_columns(
+  const Index seen = used + itself;
+  ex.template dot_columns<itself>(
       n, V, most, count, extra, std::array{xs, ys},
       KRILU_FN(Index k, Sums<T, 2> d) {
         to[2 * k] = double(d[0]);
@@ -184,7 +185,7 @@ std::vector<double> of_columns(const Cuda& ex, std::size_t n, Index most, Index 
       },
       KRILU_FN(Lanes lanes) {
         double there = 0;
-        for (Index k = lanes.lane(); k < used; k += lanes.count) there += to[2 * k] != no_sum;
+        for (Index k = lanes.lane(); k < seen; k += lanes.count) there += to[2 * k] != no_sum;
         there = lanes.sum(there);
         if (lanes.first()) to[2 * most] = to[2 * most] == no_sum ? there : -2;
       });
@@ -204,10 +205,10 @@ std::vector<double> of_columns(const Cuda& ex, std::size_t n, Index most, Index 
   return all;
 }
 
-template <class B, class T>
+template <class B, class T, bool itself = false>
 void expect_exact_columns(std::size_t n, Index most, Index used) {
   const Cuda ex;
-  const std::vector<double> got = of_columns<B, T>(ex, n, most, used);
+  const std::vector<double> got = of_columns<B, T, itself>(ex, n, most, used);
   std::vector<double> want(2 * std::size_t(most) + 2, no_sum);
   double all = 0;
   for (Index k = 0; k < used; ++k) {
@@ -225,12 +226,17 @@ void expect_exact_columns(std::size_t n, Index most, Index used) {
     y[i] = second_of(i) * Va;
     all += Va;
   }
-  want[2 * std::size_t(most)] = used;
+  if (itself) want[2 * std::size_t(used)] = want[2 * std::size_t(used) + 1] = 0;
+  for (std::size_t i = 0; itself && i < n; ++i) {
+    want[2 * std::size_t(used)] += first_of(i) * second_of(i);
+    want[2 * std::size_t(used) + 1] += second_of(i) * second_of(i);
+  }
+  want[2 * std::size_t(most)] = used + itself;
   want[2 * std::size_t(most) + 1] = all;
   want.insert(want.end(), x.begin(), x.end());
   want.insert(want.end(), y.begin(), y.end());
   EXPECT_EQ(got, want) << n << " rows, " << used << " of " << most << " columns of " << 8 * sizeof(B) << " bits";
-  EXPECT_EQ(got, (of_columns<B, T>(ex, n, most, used))) << "the same on every run";
+  EXPECT_EQ(got, (of_columns<B, T, itself>(ex, n, most, used))) << "the same on every run";
 }
 
 /// What `rounds` of a loop leave in a and c, and in how many of them a sum was wrong. Each step reads what threads far
@@ -339,6 +345,19 @@ TEST(CudaSpace, ColumnsAreDottedAndCombinedExactly) {
   expect_exact_columns<Bfloat16, float>(300003, 17, 17);
 }
 
+// It stands in the last place of the last group of 8 columns, wherever that begins.
+TEST(CudaSpace, TheLastVectorIsDottedAsOneMoreColumnExactly) {
+  KRILU_REQUIRE_GPU();
+  for (std::size_t n : {1u, 7u, 8u, 2057u, 5000u})
+    for (Index used = 0; used < 18; ++used) {
+      expect_exact_columns<double, double, true>(n, 31, used);
+      expect_exact_columns<Half, float, true>(n, 31, used);
+      expect_exact_columns<Bfloat16, float, true>(n, 31, used);
+    }
+  expect_exact_columns<Half, float, true>(1001, 301, 300);
+  expect_exact_columns<Half, float, true>(300003, 26, 25);
+}
+
 TEST(CudaSpace, ANegativeCountOfColumnsChangesNothing) {
   KRILU_REQUIRE_GPU();
   const Cuda ex;
@@ -347,8 +366,8 @@ TEST(CudaSpace, ANegativeCountOfColumnsChangesNothing) {
     for (std::size_t i = 0; i < n; ++i) untouched.push_back(first_of(i));
     for (std::size_t i = 0; i < n; ++i) untouched.push_back(second_of(i));
     for (Index extra : {0, 1}) {
-      EXPECT_EQ((of_columns<double, double>(ex, n, 31, -1, extra)), untouched);
-      EXPECT_EQ((of_columns<Bfloat16, float>(ex, n, 31, -1, extra)), untouched);
+      EXPECT_EQ((of_columns<double, double, false>(ex, n, 31, -1, extra)), untouched);
+      EXPECT_EQ((of_columns<Bfloat16, float, true>(ex, n, 31, -1, extra)), untouched);
     }
   }
 }

@@ -174,8 +174,8 @@ struct ColumnsOf {
 };
 
 /// The dot products of x and y with each column, 99 where there are none; then how often finish() ran, and whether all
-/// were there by then.
-template <class Space>
+/// were there by then. itself: y as one more column.
+template <class Space, bool itself = false>
 std::vector<double> dots(int threads, const ColumnsOf& c, Index extra = 0) {
   const auto space = make_space<Space>(threads);
   const auto v = to_device(space, c.v), x = to_device(space, c.x), y = to_device(space, c.y);
@@ -184,9 +184,9 @@ std::vector<double> dots(int threads, const ColumnsOf& c, Index extra = 0) {
   const auto counts = to_device(space, std::vector<Index>{0});
   const auto to = out.view(), end = finished.view();
   const auto count = counts.scalar();
-  const Index used = c.used;
+  const Index used = c.used, seen = used + itself;
   space.once(KRILU_FN() { count() = used; });  // known to the space only
-  space.dot_columns(
+  space.template dot_columns<itself>(
       c.n, exec::Columns<double>{v.data(), c.stride}, c.most, count, extra, std::array{x.view(), y.view()},
       KRILU_FN(Index k, Sums<double, 2> d) {
         to[2 * k] = d[0];
@@ -194,7 +194,7 @@ std::vector<double> dots(int threads, const ColumnsOf& c, Index extra = 0) {
       },
       KRILU_FN(exec::Lanes lanes) {
         double there = 0;
-        for (Index k = lanes.lane(); k < 2 * used; k += lanes.count) there += to[k] != 99.0;
+        for (Index k = lanes.lane(); k < 2 * seen; k += lanes.count) there += to[k] != 99.0;
         there = lanes.sum(there);
         if (!lanes.first()) return;
         end[0] += 1;
@@ -230,6 +230,31 @@ TYPED_TEST(SpaceTest, ColumnsAreDottedUpToTheirCount) {
       for (int threads : teams) {
         EXPECT_EQ(bits(dots<TypeParam>(threads, c)), bits(got));
         EXPECT_EQ(bits(dots<exec::Host>(threads, c)), bits(got));
+      }
+    }
+}
+
+TYPED_TEST(SpaceTest, TheLastVectorIsDottedAsOneMoreColumn) {
+  constexpr Index most = 9;
+  for (Index used : {0, 1, 2, 8})
+    for (std::size_t n : sizes) {
+      const ColumnsOf c(n, most, used);
+      const std::vector<double> got = dots<TypeParam, true>(1, c), without = dots<TypeParam>(1, c);
+      long double xy = 0, yy = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        xy += (long double)(c.x[i]) * c.y[i];
+        yy += (long double)(c.y[i]) * c.y[i];
+      }
+      const auto at = std::size_t(2 * used);
+      EXPECT_EQ(bits({got.begin(), got.begin() + 2 * used}), bits({without.begin(), without.begin() + 2 * used}));
+      EXPECT_NEAR(got[at], double(xy), 1e-14 * double(n));
+      EXPECT_NEAR(got[at + 1], double(yy), 1e-14 * double(n));
+      for (std::size_t k = at + 2; k < 2 * most; ++k) EXPECT_EQ(got[k], 99.0);
+      EXPECT_EQ(got[2 * most], 1);
+      EXPECT_EQ(got[2 * most + 1], 2 * used + 2) << "finish() runs last";
+      for (int threads : teams) {
+        EXPECT_EQ(bits(dots<TypeParam, true>(threads, c)), bits(got));
+        EXPECT_EQ(bits(dots<exec::Host, true>(threads, c)), bits(got));
       }
     }
 }

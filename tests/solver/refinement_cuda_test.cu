@@ -117,22 +117,23 @@ TEST(GpuMixed, BasesOf16BitsFullBasesAndThoseThatAreGoneOnWith) {
     }
 }
 
-TEST(GpuMixed, AutoTakesABasisOf16BitsWhereValuesHaveThemAndThereAreManyRows) {
+TEST(GpuMixed, AutoTakesABasisOf16BitsWhereThereAreManyRows) {
   KRILU_REQUIRE_GPU();
-  for (const auto& [name, is_large] : {std::pair{"gen:poisson3d:60x60x60", true}, {"gen:poisson3d:40x40x40", false}}) {
-    SCOPED_TRACE(name);
-    const CsrMatrix a = generate(name);
-    const std::vector<double> b = random_values(std::size_t(a.rows), 814);
-    Options o;
-    o.solver = "gmres-ir";
-    o.precond = "jacobi";
-    o.precision = "fp32/bf16";
-    o.rtol = 1e-4;
-    const Mixed gpu = mixed(a, b, o, "cuda");
-    EXPECT_EQ(gpu.r.status, Status::converged);
-    EXPECT_LE(true_residual(a, gpu.x, b), 1.0001e-4);
-    EXPECT_EQ(gpu.r.precision, is_large ? "fp32/bf16 with its basis in bf16" : "fp32/bf16");
-  }
+  for (const auto& [name, is_large] : {std::pair{"gen:poisson3d:60x60x60", true}, {"gen:poisson3d:40x40x40", false}})
+    for (const std::string precision : {"fp32", "fp32/fp16", "fp32/bf16"}) {
+      SCOPED_TRACE(name + (" in " + precision));
+      const CsrMatrix a = generate(name);
+      const std::vector<double> b = random_values(std::size_t(a.rows), 814);
+      Options o;
+      o.solver = "gmres-ir";
+      o.precond = "jacobi";
+      o.precision = precision;
+      o.rtol = 1e-4;
+      const Mixed gpu = mixed(a, b, o, "cuda");
+      EXPECT_EQ(gpu.r.status, Status::converged);
+      EXPECT_LE(true_residual(a, gpu.x, b), 1.0001e-4);
+      EXPECT_EQ(gpu.r.precision, precision + (is_large ? " with its basis in fp16" : ""));
+    }
 }
 
 TEST(GpuMixed, PrecisionIsRaisedWhereItMustBeAndScalesMayBeFarApart) {
