@@ -25,7 +25,7 @@ constexpr Index few_launches = 6;     // of an application: a lattice's, where s
 constexpr double bytes_a_ms = 3.5e9;  // that an H200 moves, as the other times here are one's
 
 /// Of systems smaller than this a step on a GPU is no shorter with half of a basis' bytes.
-constexpr std::int64_t least_rows_of_16_bits = 200000;
+constexpr std::int64_t least_rows_of_16_bits = 250000;
 
 /// Milliseconds of what BiCGStab does with its vectors for each product: half of an iteration.
 double vectors_of(Index rows) {

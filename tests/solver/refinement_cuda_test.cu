@@ -119,7 +119,7 @@ TEST(GpuMixed, BasesOf16BitsFullBasesAndThoseThatAreGoneOnWith) {
 
 TEST(GpuMixed, AutoTakesABasisOf16BitsWhereThereAreManyRows) {
   KRILU_REQUIRE_GPU();
-  for (const auto& [name, is_large] : {std::pair{"gen:poisson3d:60x60x60", true}, {"gen:poisson3d:40x40x40", false}})
+  for (const auto& [name, is_large] : {std::pair{"gen:poisson3d:64x64x64", true}, {"gen:poisson3d:40x40x40", false}})
     for (const std::string precision : {"fp32", "fp32/fp16", "fp32/bf16"}) {
       SCOPED_TRACE(name + (" in " + precision));
       const CsrMatrix a = generate(name);
