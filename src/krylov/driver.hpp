@@ -298,6 +298,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   int goes = 0;         // of this stage
   int looked = 0;       // iterations that ended early, to be looked at: its first ones, which are no go
   bool looking = true;  // whether the next ones do
+  double claimed_digits = 0, true_digits = 0;  // of all goes of this stage, claims as far as they were asked for
   // The next stage, from the best x. False where there is none.
   const auto raise = [&](const std::string& why) {
     const std::string from = stage->policy().name;
@@ -308,6 +309,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     stage = higher;
     goes = looked = 0;
     looking = true;
+    claimed_digits = true_digits = 0;
     learnt = false;
     if (now.two > best || !std::isfinite(now.two)) {
       copy(x, best_);
@@ -364,11 +366,14 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     } else if (control.reason == Stop::interrupted || (control.reason == Stop::limit && wished())) {
       finish(Status::interrupted);
     } else if (policy.refines) {
-      // A claim is false where the true residual is twice what the stage believes, and little was gained. Where it ran
-      // into its limit, its claim is true and nothing is forgotten, no precision would have done more.
+      // A claim is false where the true residual is twice what the stage believes, and little was gained; or where all
+      // of its goes together keep too little of what they claim. Where it ran into its limit, its claim is true and
+      // nothing is forgotten, no precision would have done more.
       constexpr double false_claim = 2, grown = 1.01;
       const bool limits = control.reason == Stop::limit;
       const double claimed = double(control.norm) / before;
+      claimed_digits -= std::log10(std::max(claimed, asked_reduction));
+      true_digits -= std::log10(gain);
       const double left = gain < 1 ? std::log(target / now.own) / std::log(gain) : 1e9;
       std::string why;
       const bool broke = control.reason == Stop::breakdown || control.reason == Stop::not_finite;
@@ -376,7 +381,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
         why = "it broke down";
       else if (!finite || gain > grown)
         why = "the residual grew";
-      else if (gain > no_gain && gain > false_claim * claimed)
+      else if ((gain > no_gain && gain > false_claim * claimed) || true_digits < policy.truth * claimed_digits)
         why = "its residual is not the true one";
       else if (goes >= policy.most_goes || (limits && !policy.keeps && gain > no_gain) ||
                (!limits && goes + left > policy.most_goes + 0.5))

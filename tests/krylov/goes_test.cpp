@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver does between the goes of a stage in double, its goes made up: when what was learnt is kept, when it
-// is forgotten, and when that is the end.
+// What the driver does between the goes of stages, the goes made up: in double when what was learnt is kept, when it is
+// forgotten, and when that is the end; below that when goes that claim too much have the next stage take its turn.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,19 +40,20 @@ class Identity final : public sparse::Operator<Host, double> {
 struct ScriptedGo {
   double gain;  // the residual after it, over that before
   Stop reason = Stop::target;
+  double claimed = 0;  // what it takes that to be; 0: half of the target where it is met, else 1
 };
 
 /// Goes as they are written, the last one again and again. `log`: g for each go, f where it is told to forget.
 class Scripted final : public krylov::Stage<Host, double> {
  public:
-  Scripted(std::vector<ScriptedGo> goes, Index rows, bool keeps)
-      : Stage({.name = "fp64"}), goes_(std::move(goes)), rows_(rows), keeps_(keeps) {}
+  Scripted(std::vector<ScriptedGo> goes, Index rows, bool keeps, krylov::StagePolicy policy = {.name = "fp64"})
+      : Stage(std::move(policy)), goes_(std::move(goes)), rows_(rows), keeps_(keeps) {}
   void go(const double*, double* x, double* r, double two, krylov::Control<double>& control,
           const std::function<void()>& then) override {
     const ScriptedGo& next = goes_[std::min(gone_++, goes_.size() - 1)];
     log += 'g';
     for (Index i = 0; i < rows_; ++i) x[i] += (1 - next.gain) * r[i];
-    control.record(next.reason == Stop::target ? 0.5 * control.target : two);
+    control.record(next.claimed > 0 ? next.claimed * two : next.reason == Stop::target ? 0.5 * control.target : two);
     control.reason = next.reason;
     then();
   }
@@ -136,6 +137,45 @@ TEST(Goes, ThatAreNotFiniteLeaveNothingBehind) {
   EXPECT_EQ(e.out.status, Status::converged);
   EXPECT_EQ(e.log, "ggfg");
   EXPECT_NEAR(e.out.residual, 1e-2 * 1e-5 * std::sqrt(5.0), 1e-15) << "from the best x";
+}
+
+/// Of a stage below double that is to keep so much of what it claims, and one in double after it.
+Ended refined(std::vector<ScriptedGo> goes, double truth, double floor = 1e-3) {
+  constexpr Index rows = 5;
+  const Host space(1);
+  const auto b = to_device(space, std::vector<double>(rows, 1.0)), x = to_device(space, std::vector<double>(rows, 0.0));
+  Scripted low(std::move(goes), rows, true,
+               {.name = "low", .most_goes = 100, .floor = floor, .truth = truth, .refines = true});
+  Scripted high({{1e-10}}, rows, true);
+  krylov::Driver<Host, double> driver(space, rows);
+  std::vector<krylov::Stage<Host, double>*> stages{&low, &high};
+  std::size_t begun = 0;
+  Monitor monitor;
+  Outcome out = driver.run([&]() -> krylov::Stage<Host, double>* { return begun < 2 ? stages[begun++] : nullptr; },
+                           Identity(rows), b, x, {.rtol = 1e-9, .max_iterations = 100}, monitor);
+  return {std::move(out), low.log + high.log};
+}
+
+TEST(GoesBelowDouble, ThatKeepHalfOfWhatTheyClaimHaveTheNextStageTakeItsTurn) {
+  const ScriptedGo half{1e-1, Stop::limit, 1e-2}, nearly{1e-2, Stop::limit, 5e-3};
+  Ended e = refined({half}, 0.65);
+  EXPECT_EQ(e.out.status, Status::converged);
+  EXPECT_EQ(e.log, "gg");
+  EXPECT_EQ(e.out.precision, "fp64");
+  ASSERT_EQ(e.out.notes.size(), 1u);
+  EXPECT_EQ(e.out.notes[0], "precision raised from low to fp64 after 1 iterations: its residual is not the true one");
+  e = refined({nearly}, 0.65);
+  EXPECT_EQ(e.log, "ggggg");
+  EXPECT_EQ(e.out.precision, "low");
+  EXPECT_EQ(refined({half}, 0).out.precision, "low") << "of a stage that is asked for none";
+}
+
+TEST(GoesBelowDouble, AreJudgedTogetherAndByNoMoreThanTheyWereAskedFor) {
+  const ScriptedGo half{1e-1, Stop::limit, 1e-2}, nearly{1e-2, Stop::limit, 5e-3};
+  EXPECT_EQ(refined({nearly, nearly, half, nearly}, 0.65).out.precision, "low");
+  EXPECT_EQ(refined({nearly, half, half, half}, 0.65).log, "gggg") << "the third has 4 digits of 6.3";
+  EXPECT_EQ(refined({{1e-3, Stop::target, 1e-8}}, 0.65).out.precision, "low");
+  EXPECT_EQ(refined({{1e-3, Stop::target, 0}}, 0.65).out.precision, "low");
 }
 
 }  // namespace
