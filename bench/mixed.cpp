@@ -140,7 +140,7 @@ std::optional<double> bytes_per_iteration(double n, double k, const Result& r, i
   const std::string precond = r.precond.substr(0, r.precond.find(':'));
   const double product = k * (w.matrix + 4) + 3 * w.word * n, triangles = k * (w.factors + 4);
   double application = 0, following = product;  // the product after an application
-  const bool folds = w.word == 4 && r.solver != "cg" && r.precision.find("fp16") == std::string::npos;
+  const bool folds = w.word == 4 && r.solver != "cg" && r.precision.rfind("fp32/fp16", 0) == std::string::npos;
   const bool on_gpu = r.device.rfind("cuda", 0) == 0;
   if (precond == "none" || (precond == "jacobi" && folds && r.solver != "bicgstab")) {
     application = r.solver == "bicgstab" ? 2 * w.word * n : 0;

@@ -151,7 +151,7 @@ class Host {
   /// close(k, d) for 0 <= k < count() + extra, d[l] being the dot product of column k and x[l], all in one pass over
   /// the rows; then finish(lanes). There are one or two x, whole arrays of the space, and `most` columns at the most;
   /// neither function may change count, but finish() may make it negative: nothing is done there, as of an iteration
-  /// too many. Itself: behind the columns the last x follows as one more.
+  /// too many. Itself: the last x follows as one more column, which `most` counts too.
   template <bool Itself = false, class B, class T, std::size_t N, class Close, class Finish>
   void dot_columns(std::size_t n, Columns<B> V, Index most, Scalar<Index> count, Index extra, std::array<View<T>, N> x,
                    Close close, Finish finish) const {

@@ -298,7 +298,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   int goes = 0;         // of this stage
   int looked = 0;       // iterations that ended early, to be looked at: its first ones, which are no go
   bool looking = true;  // whether the next ones do
-  double claimed_digits = 0, true_digits = 0;  // of all goes of this stage, claims as far as they were asked for
+  double claimed_digits = 0, true_digits = 0;  // of all goes of this stage; a claim counts as far as it was asked for
   // The next stage, from the best x. False where there is none.
   const auto raise = [&](const std::string& why) {
     const std::string from = stage->policy().name;
@@ -367,13 +367,15 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
       finish(Status::interrupted);
     } else if (policy.refines) {
       // A claim is false where the true residual is twice what the stage believes, and little was gained; or where all
-      // of its goes together keep too little of what they claim. Where it ran into its limit, its claim is true and
-      // nothing is forgotten, no precision would have done more.
-      constexpr double false_claim = 2, grown = 1.01;
+      // of its goes together keep too little of what they claim, once that is worth a judgement. Where it ran into its
+      // limit, its claim is true and nothing is forgotten, no precision would have done more.
+      constexpr double false_claim = 2, grown = 1.01, enough_digits = 0.5;
       const bool limits = control.reason == Stop::limit;
       const double claimed = double(control.norm) / before;
-      claimed_digits -= std::log10(std::max(claimed, asked_reduction));
+      claimed_digits -= std::log10(std::max(asked_reduction, claimed));  // the claim may be NaN
       true_digits -= std::log10(gain);
+      const bool boasts =
+          policy.truth > 0 && claimed_digits >= enough_digits && true_digits < policy.truth * claimed_digits;
       const double left = gain < 1 ? std::log(target / now.own) / std::log(gain) : 1e9;
       std::string why;
       const bool broke = control.reason == Stop::breakdown || control.reason == Stop::not_finite;
@@ -381,7 +383,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
         why = "it broke down";
       else if (!finite || gain > grown)
         why = "the residual grew";
-      else if ((gain > no_gain && gain > false_claim * claimed) || true_digits < policy.truth * claimed_digits)
+      else if ((gain > no_gain && gain > false_claim * claimed) || boasts)
         why = "its residual is not the true one";
       else if (goes >= policy.most_goes || (limits && !policy.keeps && gain > no_gain) ||
                (!limits && goes + left > policy.most_goes + 0.5))

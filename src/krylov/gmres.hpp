@@ -319,7 +319,7 @@ class Gmres final : public Method<Space, T> {
           }
           for (Index k = lanes.lane(); k < K; k += lanes.count) s.h[k] = s.b[k];
           const T nu = s.nu(), own = (uw - ab) / nu;
-          // The next u is kept near the size of a unit vector, and in 16 bits at it where rounding leaves that of w's
+          // The next u is kept near the size of a unit vector. In 16 bits nearer, where rounding leaves the size of w's
           // rest some digits; else it is not longer.
           const T before = bb + own * own, ww = in_16_bits ? s.b[K + 1] * unit : before, rest = ww - before;
           const T size = ww > T(0) ? std::sqrt(rest > ww * few_digits ? rest : ww) : T(1);

@@ -189,7 +189,7 @@ krylov::StagePolicy Stages<Space, System>::policy_of(const Level& l) const {
   // The least reduction that a first go is asked for, and what may be asked of later ones: some digits short of the
   // format's own, which the condition of A takes.
   const Format basis = is_gmres() ? l.basis : Format::fp32;
-  // Not with a matrix or a basis of few bits, where the last digits of a go are claimed rather than reached.
+  // Not with a matrix of 16 bits or a basis in bf16, where the last digits of a go are claimed rather than reached.
   p.fills = l.matrix == Format::fp32 && basis != Format::bf16;
   if (l.matrix == Format::bf16 || basis == Format::bf16) {
     p.floor = 3e-2;

@@ -42,6 +42,7 @@ void check(bool through_host, int most_ranks = 3, const char* note = nullptr) {
       options.solver = c.solver;
       options.precond = c.precond;
       options.precision = c.precision;
+      if (std::string(c.precision) == "fp32/fp16") options.basis = "fp16";
       options.rtol = 1e-9;
       options.device = "cuda";
       std::vector<double> alone(b.size()), x(b.size());

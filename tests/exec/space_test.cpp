@@ -184,7 +184,7 @@ std::vector<double> dots(int threads, const ColumnsOf& c, Index extra = 0) {
   const auto counts = to_device(space, std::vector<Index>{0});
   const auto to = out.view(), end = finished.view();
   const auto count = counts.scalar();
-  const Index used = c.used, seen = used + itself;
+  const Index used = c.used, seen = used + extra + itself;
   space.once(KRILU_FN() { count() = used; });  // known to the space only
   space.template dot_columns<itself>(
       c.n, exec::Columns<double>{v.data(), c.stride}, c.most, count, extra, std::array{x.view(), y.view()},
@@ -235,11 +235,12 @@ TYPED_TEST(SpaceTest, ColumnsAreDottedUpToTheirCount) {
 }
 
 TYPED_TEST(SpaceTest, TheLastVectorIsDottedAsOneMoreColumn) {
-  constexpr Index most = 9;
-  for (Index used : {0, 1, 2, 8})
+  constexpr Index most = 10;
+  for (const auto& [known, extra] : {std::pair<Index, Index>{0, 0}, {1, 0}, {2, 0}, {8, 0}, {0, 1}, {6, 1}, {8, 1}})
     for (std::size_t n : sizes) {
-      const ColumnsOf c(n, most, used);
-      const std::vector<double> got = dots<TypeParam, true>(1, c), without = dots<TypeParam>(1, c);
+      const ColumnsOf c(n, most, known);
+      const Index used = known + extra;
+      const std::vector<double> got = dots<TypeParam, true>(1, c, extra), without = dots<TypeParam>(1, c, extra);
       long double xy = 0, yy = 0;
       for (std::size_t i = 0; i < n; ++i) {
         xy += (long double)(c.x[i]) * c.y[i];
@@ -253,8 +254,8 @@ TYPED_TEST(SpaceTest, TheLastVectorIsDottedAsOneMoreColumn) {
       EXPECT_EQ(got[2 * most], 1);
       EXPECT_EQ(got[2 * most + 1], 2 * used + 2) << "finish() runs last";
       for (int threads : teams) {
-        EXPECT_EQ(bits(dots<TypeParam, true>(threads, c)), bits(got));
-        EXPECT_EQ(bits(dots<exec::Host, true>(threads, c)), bits(got));
+        EXPECT_EQ(bits(dots<TypeParam, true>(threads, c, extra)), bits(got));
+        EXPECT_EQ(bits(dots<exec::Host, true>(threads, c, extra)), bits(got));
       }
     }
 }

@@ -145,7 +145,7 @@ Ended refined(std::vector<ScriptedGo> goes, double truth, double floor = 1e-3) {
   const Host space(1);
   const auto b = to_device(space, std::vector<double>(rows, 1.0)), x = to_device(space, std::vector<double>(rows, 0.0));
   Scripted low(std::move(goes), rows, true,
-               {.name = "low", .most_goes = 100, .floor = floor, .truth = truth, .refines = true});
+               {.name = "low", .most_goes = 100, .floor = floor, .truth = truth, .keeps = true, .refines = true});
   Scripted high({{1e-10}}, rows, true);
   krylov::Driver<Host, double> driver(space, rows);
   std::vector<krylov::Stage<Host, double>*> stages{&low, &high};
@@ -168,6 +168,7 @@ TEST(GoesBelowDouble, ThatKeepHalfOfWhatTheyClaimHaveTheNextStageTakeItsTurn) {
   EXPECT_EQ(e.log, "ggggg");
   EXPECT_EQ(e.out.precision, "low");
   EXPECT_EQ(refined({half}, 0).out.precision, "low") << "of a stage that is asked for none";
+  EXPECT_EQ(refined({{1.001, Stop::limit, 1}, {1e-2}}, 0).out.precision, "low") << "even less than none";
 }
 
 TEST(GoesBelowDouble, AreJudgedTogetherAndByNoMoreThanTheyWereAskedFor) {
@@ -175,7 +176,7 @@ TEST(GoesBelowDouble, AreJudgedTogetherAndByNoMoreThanTheyWereAskedFor) {
   EXPECT_EQ(refined({nearly, nearly, half, nearly}, 0.65).out.precision, "low");
   EXPECT_EQ(refined({nearly, half, half, half}, 0.65).log, "gggg") << "the third has 4 digits of 6.3";
   EXPECT_EQ(refined({{1e-3, Stop::target, 1e-8}}, 0.65).out.precision, "low");
-  EXPECT_EQ(refined({{1e-3, Stop::target, 0}}, 0.65).out.precision, "low");
+  EXPECT_EQ(refined({{0.995, Stop::limit, 0.99}, {1e-2}}, 0.65).out.precision, "low") << "too little for a judgement";
 }
 
 }  // namespace

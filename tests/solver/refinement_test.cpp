@@ -117,6 +117,26 @@ TEST(Combinations, EveryBasisServes) {
     }
 }
 
+// The first go claims 2.7 digits and has 1.5: iterations enough to pay for a basis that would keep them.
+TEST(Combinations, ABasisOf16BitsThatKeepsTooLittleIsRaised) {
+  const CsrMatrix a = generate("gen:aniso3d:24x24x24");
+  const std::vector<double> b(std::size_t(a.rows), 1.0);
+  for (const char* basis : {"fp16", "fp32"}) {
+    Options o = options("gmres", "ilu0", {"fp32", "host"}, 1e-10);
+    o.basis = basis;
+    o.restart = 50;
+    SCOPED_TRACE(basis);
+    const Solved s = judged(a, b, o);
+    EXPECT_STREQ(to_string(s.r.status), "converged");
+    EXPECT_EQ(s.r.precision, "fp32");
+    EXPECT_EQ(raised(s.r), std::string(basis) == "fp16");
+    if (raised(s.r)) {
+      EXPECT_NE(s.r.notes[0].find("from fp32 with its basis in fp16 to fp32 after"), std::string::npos) << s.r.notes[0];
+      EXPECT_NE(s.r.notes[0].find("its residual is not the true one"), std::string::npos) << s.r.notes[0];
+    }
+  }
+}
+
 // --- what is done in low precision ---------------------------------------------------------------------------------
 
 TEST(Storage, OfFewerBitsTakesMoreOuterSteps) {

@@ -103,7 +103,7 @@ double relative_residual(const CsrMatrix& a, const std::vector<double>& b, const
 }
 
 struct Case {
-  const char *solver, *precond, *precision, *device;
+  const char *solver, *precond, *precision, *device, *basis = "auto";
 };
 
 class InATeam : public testing::TestWithParam<Case> {};
@@ -115,6 +115,7 @@ TEST_P(InATeam, JacobiIsThatOfOneRankAndAllRanksTellTheSame) {
   options.solver = c.solver;
   options.precond = c.precond;
   options.precision = c.precision;
+  options.basis = c.basis;
   options.device = c.device;
   options.rtol = 1e-9;
   options.threads = 1;
@@ -154,10 +155,13 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"fgmres", "jacobi", "fp64", "host"}, Case{"gmres-ir", "jacobi", "fp32", "host"},
                     Case{"bicgstab", "jacobi", "fp32/bf16", "host"}, Case{"bicgstab", "dilu", "fp64", "host"},
                     Case{"gmres", "ilu0", "fp32", "host"}, Case{"bicgstab", "jacobi", "fp64", "emulated"},
-                    Case{"gmres", "dilu", "fp64", "emulated"}, Case{"gmres-ir", "ilu0", "fp32", "emulated"}),
+                    Case{"gmres", "dilu", "fp64", "emulated"}, Case{"gmres-ir", "ilu0", "fp32", "emulated"},
+                    Case{"gmres", "jacobi", "fp32", "host", "fp16"},
+                    Case{"gmres-ir", "jacobi", "fp32/bf16", "emulated", "fp16"}),
     [](const auto& tested) {
       const Case& c = tested.param;
       std::string name = std::string(c.solver) + "_" + c.precond + "_" + c.precision + "_" + c.device;
+      if (std::string(c.basis) != "auto") name += std::string("_") + c.basis;
       for (char& letter : name)
         if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '_';
       return name;
