@@ -488,7 +488,7 @@ class Gmres final : public Method<Space, T> {
  private:
   static constexpr Index numbers = 8;
   static constexpr bool in_16_bits = sizeof(B) == 2;
-  static constexpr T few_digits = 1000 * std::numeric_limits<T>::epsilon();
+  static constexpr T few_digits = 1000 * std::numeric_limits<T>::epsilon();  // of ww, which rest is to be more than
   /// Between two looks at the flag, which take 4 to 6 us of a GPU: so many that a full cycle ends with a look. A step
   /// too many, at the end of a go, costs a product and an application: more than that on large systems.
   int steps_at_once() const {

@@ -22,15 +22,15 @@ struct System {
   bool magnitudes;  // the stopping norm is a sum of magnitudes (OpenFOAM's), else the 2-norm
 };
 
-/// Rows from which on a GPU's iterations take so long that a loop looks at its flag more often, and after each.
-inline constexpr std::size_t medium_system = 400000, large_system = 3000000;
+/// Rows from which on a GPU's iterations take so long that a loop looks at its flag after each.
+inline constexpr std::size_t large_system = 3000000;
 /// Iterations that a device may run between two looks at the flag. A look takes 4 to 6 us of a GPU, of the 15 to 100
 /// that most iterations take below a million rows, and more where the host looks; on larger systems an iteration too
 /// many costs more than looks save in a hundred. For texts whose iterations change nothing once they have stopped. The
 /// same number on all ranks of a team.
 template <class Space>
 int iterations_at_once(const Space& ex, std::size_t rows) {
-  std::size_t medium = medium_system, large = large_system;
+  std::size_t medium = 400000, large = large_system;
   if constexpr (requires { ex.nccl(); })
     if (ex.nccl()) medium = large = 1000000;
   const std::size_t share = ex.even_share(rows);

@@ -24,7 +24,7 @@ constexpr double dominant = 1.05;
 constexpr Index few_launches = 6;     // of an application: a lattice's, where sweeps cost little more than products
 constexpr double bytes_a_ms = 3.5e9;  // that an H200 moves, as the other times here are one's
 
-/// Of systems smaller than this a step on a GPU is no shorter with half of a basis' bytes.
+/// Of smaller systems a solve on a GPU is no shorter with half of a basis' bytes.
 constexpr std::int64_t least_rows_of_16_bits = 250000;
 
 /// Milliseconds of what BiCGStab does with its vectors for each product: half of an iteration.

@@ -200,7 +200,7 @@ krylov::StagePolicy Stages<Space, System>::policy_of(const Level& l) const {
   } else if (basis == Format::fp16) {
     p.floor = 1e-3;
     p.least_floor = 1e-4;
-    p.truth = 0.65;  // iterations that others make good cost more than the basis of fp32 that would not need them
+    p.truth = 0.65;  // what goes lose takes more iterations than a basis in fp32, which loses nothing, would pay for
   } else {
     p.floor = 1e-5;
     p.least_floor = 1e-6;

@@ -166,8 +166,8 @@ TYPED_TEST(GmresGoes, ClaimWhatIsTrue) {
       }
 }
 
-// Where the next vector is made of little of w, what its own rounding does to the residual is little: that v is rounded
-// to what A was applied to is what counts.
+// What is left of the claim's error is what rounding each next vector does to the residual. Were v another number than
+// the u that A was applied to, that would do about as much again.
 TYPED_TEST(GmresGoes, FormTheSolutionOfTheVectorsThatWereMultiplied) {
   KRILU_CASE
   CsrMatrix a = random_matrix({.rows = 256, .per_row = 5, .dominance = 12, .seed = 9});

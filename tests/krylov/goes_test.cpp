@@ -37,6 +37,8 @@ class Identity final : public sparse::Operator<Host, double> {
   Index rows_;
 };
 
+constexpr Index unknowns = 5;
+
 struct ScriptedGo {
   double gain;  // the residual after it, over that before
   Stop reason = Stop::target;
@@ -46,13 +48,13 @@ struct ScriptedGo {
 /// Goes as they are written, the last one again and again. `log`: g for each go, f where it is told to forget.
 class Scripted final : public krylov::Stage<Host, double> {
  public:
-  Scripted(std::vector<ScriptedGo> goes, Index rows, bool keeps, krylov::StagePolicy policy = {.name = "fp64"})
-      : Stage(std::move(policy)), goes_(std::move(goes)), rows_(rows), keeps_(keeps) {}
+  Scripted(std::vector<ScriptedGo> goes, bool keeps, krylov::StagePolicy policy = {.name = "fp64"})
+      : Stage(std::move(policy)), goes_(std::move(goes)), keeps_(keeps) {}
   void go(const double*, double* x, double* r, double two, krylov::Control<double>& control,
           const std::function<void()>& then) override {
     const ScriptedGo& next = goes_[std::min(gone_++, goes_.size() - 1)];
     log += 'g';
-    for (Index i = 0; i < rows_; ++i) x[i] += (1 - next.gain) * r[i];
+    for (Index i = 0; i < unknowns; ++i) x[i] += (1 - next.gain) * r[i];
     control.record(next.claimed > 0 ? next.claimed * two : next.reason == Stop::target ? 0.5 * control.target : two);
     control.reason = next.reason;
     then();
@@ -66,25 +68,29 @@ class Scripted final : public krylov::Stage<Host, double> {
 
  private:
   std::vector<ScriptedGo> goes_;
-  Index rows_;
   bool keeps_;
   std::size_t gone_ = 0;
 };
+
+/// What the driver makes of these stages, one after the other.
+Outcome through(const std::vector<krylov::Stage<Host, double>*>& stages, double rtol) {
+  const Host space(1);
+  const auto b = to_device(space, std::vector<double>(unknowns, 1.0)),
+             x = to_device(space, std::vector<double>(unknowns, 0.0));
+  krylov::Driver<Host, double> driver(space, unknowns);
+  std::size_t begun = 0;
+  Monitor monitor;
+  return driver.run([&] { return begun < stages.size() ? stages[begun++] : nullptr; }, Identity(unknowns), b, x,
+                    {.rtol = rtol, .max_iterations = 100}, monitor);
+}
 
 struct Ended {
   Outcome out;
   std::string log;
 };
 Ended run(std::vector<ScriptedGo> goes, bool keeps = true) {
-  constexpr Index rows = 5;
-  const Host space(1);
-  const auto b = to_device(space, std::vector<double>(rows, 1.0)), x = to_device(space, std::vector<double>(rows, 0.0));
-  Scripted stage(std::move(goes), rows, keeps);
-  krylov::Driver<Host, double> driver(space, rows);
-  krylov::Stage<Host, double>* next = &stage;
-  Monitor monitor;
-  Outcome out = driver.run([&] { return std::exchange(next, nullptr); }, Identity(rows), b, x,
-                           {.rtol = 5e-6, .max_iterations = 100}, monitor);
+  Scripted stage(std::move(goes), keeps);
+  Outcome out = through({&stage}, 5e-6);
   return {std::move(out), stage.log};
 }
 
@@ -140,19 +146,11 @@ TEST(Goes, ThatAreNotFiniteLeaveNothingBehind) {
 }
 
 /// Of a stage below double that is to keep so much of what it claims, and one in double after it.
-Ended refined(std::vector<ScriptedGo> goes, double truth, double floor = 1e-3) {
-  constexpr Index rows = 5;
-  const Host space(1);
-  const auto b = to_device(space, std::vector<double>(rows, 1.0)), x = to_device(space, std::vector<double>(rows, 0.0));
-  Scripted low(std::move(goes), rows, true,
-               {.name = "low", .most_goes = 100, .floor = floor, .truth = truth, .keeps = true, .refines = true});
-  Scripted high({{1e-10}}, rows, true);
-  krylov::Driver<Host, double> driver(space, rows);
-  std::vector<krylov::Stage<Host, double>*> stages{&low, &high};
-  std::size_t begun = 0;
-  Monitor monitor;
-  Outcome out = driver.run([&]() -> krylov::Stage<Host, double>* { return begun < 2 ? stages[begun++] : nullptr; },
-                           Identity(rows), b, x, {.rtol = 1e-9, .max_iterations = 100}, monitor);
+Ended refined(std::vector<ScriptedGo> goes, double truth) {
+  Scripted low(std::move(goes), true,
+               {.name = "low", .most_goes = 100, .floor = 1e-3, .truth = truth, .keeps = true, .refines = true});
+  Scripted high({{1e-10}}, true);
+  Outcome out = through({&low, &high}, 1e-9);
   return {std::move(out), low.log + high.log};
 }
 
