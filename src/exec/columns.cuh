@@ -240,13 +240,14 @@ __device__ __forceinline__ void combine(std::size_t n, Columns<B> V, Index colum
   }
 }
 
-template <class B, class T, std::size_t N, class F>
+template <class B, class T, std::size_t N, std::size_t X, class F>
 __global__ void __launch_bounds__(block_threads, ColumnsTuning::combining_blocks)
-    combine_columns_kernel(Turn turn, std::size_t n, Columns<B> V, Scalar<Index> count, std::array<View<T>, N> y, F f) {
+    combine_columns_kernel(Turn turn, std::size_t n, Columns<B> V, Scalar<Index> count, std::array<View<T>, N> y,
+                           std::array<View<T>, X> x, F f) {
   turn.take();
   const Index columns = count();
   if (columns < 0) return;
-  combine(n, V, columns, y, std::array<View<T>, 0>{}, [&](Index i, const auto& s, const auto&) { f(i, s); });
+  combine(n, V, columns, y, x, [&](Index i, const auto& s, const auto& row) { in_row<X>(f, i, s, row); });
 }
 template <class B, class T, std::size_t N, std::size_t X, class F, class Close>
 __global__ void __launch_bounds__(block_threads, ColumnsTuning::combining_blocks)
@@ -266,6 +267,46 @@ __global__ void __launch_bounds__(block_threads, ColumnsTuning::combining_blocks
     for (int k = 0; k < M; ++k) sum[k] += SumTraits<S>::get(v, k);
   });
   close_sum<S>(sum, close, work, arrived, post, leave);
+}
+
+/// A thread has so many bytes of each column, and keeps in registers what goes from one rotation to the next.
+template <class B, class T>
+__global__ void __launch_bounds__(block_threads)
+    rotate_columns_kernel(Turn turn, std::size_t n, Columns<B> V, Rotations<T> by) {
+  constexpr int Q = ColumnsTuning::dotted, R = rows_of<B>;
+  turn.take();
+  const Index first = by.first(), end = by.end();
+  const std::size_t p = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (first >= end || p >= (n + R - 1) / R) return;  // a column's end is padded
+  const Columns<B> W{V[by.place[first]], V.stride};
+  const auto put = [&](Index column, const Piece<B, R>& v) { reinterpret_cast<Piece<B, R>*>(W[column])[p] = v; };
+  Piece<T, R> x;
+  {
+    const Piece<B, R> v = piece<R>(W[0], p);
+#pragma unroll
+    for (int r = 0; r < R; ++r) x.value[r] = T(v.value[r]);
+  }
+  for (Index from = first; from < end; from += Q) {
+    Piece<B, R> v[Q];
+#pragma unroll
+    for (int q = 0; q < Q; ++q) v[q] = piece<R>(W[min(from + q, end - 1) - first + 1], p);
+#pragma unroll
+    for (int q = 0; q < Q; ++q) {
+      if (from + q >= end) break;
+      const T c = by.c[from + q], s = by.s[from + q];
+#pragma unroll
+      for (int r = 0; r < R; ++r) {
+        const T y = T(v[q].value[r]);
+        v[q].value[r] = B(c * x.value[r] + s * y);
+        x.value[r] = c * y - s * x.value[r];
+      }
+      put(from + q - first, v[q]);
+    }
+  }
+  Piece<B, R> v;
+#pragma unroll
+  for (int r = 0; r < R; ++r) v.value[r] = B(x.value[r]);
+  put(end - first, v);
 }
 
 template <class F>

@@ -230,10 +230,17 @@ class Cuda {
     cuda::close_columns_kernel<<<1, cuda::block_threads, 0, stream()>>>(count, extra + Itself, x, close, finish, all);
     launched();
   }
-  template <class B, class T, std::size_t N, class F>
-  void combine_columns(std::size_t n, Columns<B> V, Index, Scalar<Index> count, std::array<View<T>, N> y, F f) const {
+  template <class B, class T, std::size_t N, std::size_t R, class F>
+  void combine_columns(std::size_t n, Columns<B> V, Index, Scalar<Index> count, std::array<View<T>, N> y,
+                       std::array<View<T>, R> x, F f) const {
     if (n == 0) return;
-    launch(cuda::combine_columns_kernel<B, T, N, F>, {combining_grid<B>(n), cuda::block_threads}, n, V, count, y, f);
+    launch(cuda::combine_columns_kernel<B, T, N, R, F>, {combining_grid<B>(n), cuda::block_threads}, n, V, count, y, x,
+           f);
+  }
+  template <class B, class T, std::size_t N, class F>
+  void combine_columns(std::size_t n, Columns<B> V, Index most, Scalar<Index> count, std::array<View<T>, N> y,
+                       F f) const {
+    combine_columns(n, V, most, count, y, std::array<View<T>, 0>{}, f);
   }
   template <class B, class T, std::size_t N, std::size_t R, class F, class Close>
   void combine_columns(std::size_t n, Columns<B> V, Index, Scalar<Index> count, std::array<View<T>, N> y,
@@ -252,6 +259,11 @@ class Cuda {
   void combine_columns(std::size_t n, Columns<B> V, Index most, Scalar<Index> count, std::array<View<T>, N> y, F f,
                        Close close) const {
     combine_columns(n, V, most, count, y, std::array<View<T>, 0>{}, f, close);
+  }
+  template <class B, class T>
+  void rotate_columns(std::size_t n, Columns<B> V, Rotations<T> by) const {
+    if (n == 0) return;
+    launch(cuda::rotate_columns_kernel<B, T>, grid((n + cuda::rows_of<B> - 1) / cuda::rows_of<B>), n, V, by);
   }
 
   // --- control --------------------------------------------------------------------------------------------------

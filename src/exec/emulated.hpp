@@ -122,12 +122,18 @@ class Emulated {
                        F... f) const {
     enqueue([=, own = host_](const Host&) { own.combine_columns(n, V, most, count, y, f...); });
   }
+  template <class B, class T>
+  void rotate_columns(std::size_t n, Columns<B> V, Rotations<T> by) const {
+    enqueue([=, own = host_](const Host&) { own.rotate_columns(n, V, by); });
+  }
   template <class Body>
   void repeat_until(Scalar<int> stop, Body body, int at_once = 1) const {
-    enqueue([stop, at_once, work = record(body)](const Host& host) {
+    const auto turn = [&] {
+      for (int k = 0; k < at_once; ++k) body();
+    };
+    enqueue([stop, work = record(turn)](const Host& host) {
       while (!stop())
-        for (int k = 0; k < at_once; ++k)
-          for (const auto& kernel : *work) kernel(host);
+        for (const auto& kernel : *work) kernel(host);
     });
   }
   template <class Body>

@@ -149,9 +149,9 @@ class Host {
   }
 
   /// close(k, d) for 0 <= k < count() + extra, d[l] being the dot product of column k and x[l], all in one pass over
-  /// the rows; then finish(lanes). There are one or two x, whole arrays of the space, and `most` columns at the most;
-  /// neither function may change count, but finish() may make it negative: nothing is done there, as of an iteration
-  /// too many. Itself: the last x follows as one more column, which `most` counts too.
+  /// the rows; then finish(lanes), which may change count. There are one or two x, whole arrays of the space, and
+  /// `most` columns at the most. Where count() is negative nothing is done, as of an iteration too many. Itself: the
+  /// last x follows as one more column, which `most` counts too.
   template <bool Itself = false, class B, class T, std::size_t N, class Close, class Finish>
   void dot_columns(std::size_t n, Columns<B> V, Index most, Scalar<Index> count, Index extra, std::array<View<T>, N> x,
                    Close close, Finish finish) const {
@@ -178,20 +178,25 @@ class Host {
 
   /// f(i, s) for 0 <= i < n, s[l] being the sum over k < count() of y[l][k] V[k][i]; y has one view or two. The columns
   /// are read in one pass. `most` bounds the count. f may write columns from count() on. Where count() is negative
-  /// nothing is done.
-  template <class B, class T, std::size_t N, class F>
+  /// nothing is done. f(i, s, x_i) where vectors x are given, of which f may write row i: if f read them itself a GPU
+  /// would ask for row after row, since what f writes may be theirs.
+  template <class B, class T, std::size_t N, std::size_t R, class F>
   void combine_columns(std::size_t n, Columns<B> V, [[maybe_unused]] Index most, Scalar<Index> count,
-                       std::array<View<T>, N> y, F f) const {
+                       std::array<View<T>, N> y, std::array<View<T>, R> x, F f) const {
     if (count() < 0) return;
     for_each_range(n, [=, columns = count()](Index begin, Index end) {
       T sum[N][block];
       combine_piece(V, columns, y, begin, end, sum);
 #pragma omp simd
-      for (Index i = begin; i < end; ++i) f(i, combined<T, N>(sum, i - begin));
+      for (Index i = begin; i < end; ++i) in_row<R>(f, i, combined<T, N>(sum, i - begin), row_of(x, i));
     });
   }
-  /// The same, and close(lanes, sum over i of what f returns). f(i, s, x_i) where vectors x are given, of which f
-  /// may write row i: if f read them itself a GPU would ask for row after row, since what f writes may be theirs.
+  template <class B, class T, std::size_t N, class F>
+  void combine_columns(std::size_t n, Columns<B> V, Index most, Scalar<Index> count, std::array<View<T>, N> y,
+                       F f) const {
+    combine_columns(n, V, most, count, y, std::array<View<T>, 0>{}, f);
+  }
+  /// The same, and close(lanes, sum over i of what f returns).
   template <class B, class T, std::size_t N, std::size_t R, class F, class Close>
   void combine_columns(std::size_t n, Columns<B> V, [[maybe_unused]] Index most, Scalar<Index> count,
                        std::array<View<T>, N> y, std::array<View<T>, R> x, F f, Close close) const {
@@ -212,6 +217,25 @@ class Host {
   void combine_columns(std::size_t n, Columns<B> V, Index most, Scalar<Index> count, std::array<View<T>, N> y, F f,
                        Close close) const {
     combine_columns(n, V, most, count, y, std::array<View<T>, 0>{}, f, close);
+  }
+
+  /// Columns are rotated in pairs, one rotation after the other.
+  template <class B, class T>
+  void rotate_columns(std::size_t n, Columns<B> V, Rotations<T> by) const {
+    for_each_range(n, [=](Index begin, Index end) {
+      const Index first = by.first(), last = by.end();
+      B* upper = first < last ? V[by.place[first]] : nullptr;
+      for (Index k = first; k < last; ++k, upper += V.stride) {
+        B* const lower = upper + V.stride;
+        const T c = by.c[k], s = by.s[k];
+#pragma omp simd
+        for (Index i = begin; i < end; ++i) {
+          const T x = T(upper[i]), y = T(lower[i]);
+          upper[i] = B(c * x + s * y);
+          lower[i] = B(c * y - s * x);
+        }
+      }
+    });
   }
 
   // --- control --------------------------------------------------------------------------------------------------

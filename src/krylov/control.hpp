@@ -113,6 +113,16 @@ struct Control {
     if (window > 0 && is_hopeless()) return stop(Stop::slow);
     return 0;
   }
+  /// The last iteration is found to have ended with this norm. Returns 1 where the method is to stop; used_up: it can
+  /// add nothing to what it keeps.
+  KRILU_INLINE int amend(T norm_now, bool used_up) {
+    const double residual = double(norm_now * scale);
+    norm = norm_now;
+    least = residual < least ? residual : least;
+    history[iteration] = residual;
+    if (!(norm_now - norm_now == T(0))) return stop(Stop::not_finite);
+    return is_met_by(norm_now) || (used_up && reached) ? stop(Stop::target) : 0;
+  }
   /// Of an iteration that has met the first target: whether the go is to fill what the method keeps, as `filling` says.
   KRILU_INLINE bool fills(double residual, int room) const {
     return room >= 0 && room <= iteration - begun &&

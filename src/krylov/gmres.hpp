@@ -8,9 +8,13 @@
 // of V (a, nu) in u's place, so that nothing is lost. Once alone will not do: what it loses multiplies from step to
 // step, and costs three times the iterations on some systems. Step j: 1 A, 1 M, and 2 (j + 1) + 6 words a row.
 //
+// A step has one reduction. How long the next u will be follows from (w, w) by Pythagoras, and with it the newest
+// column of H; the next step's dot products tell it exactly, and set the column right. Where w has so little that is
+// new that rounding leaves no digit of it, the step claims the most that it may be.
+//
 // The basis may be stored in less precision than is computed in (B): a vector is then what was stored [Aliaga, Anzt,
-// Gruetzmacher, Quintana-Orti, Tomas 2022]. In 16 bits u is made as long as v, by Pythagoras: where V holds little of
-// it, as mostly, v is rounded to the very numbers that u was, and x is of the vectors that A was applied to.
+// Gruetzmacher, Quintana-Orti, Tomas 2022]. u being as long as v, v is rounded to the very numbers that u was where V
+// holds little of u, as mostly, and x is of the vectors that A was applied to.
 //
 // resume() goes on from another residual of the same system and keeps what the basis has learnt, which refinement in
 // low precision lives on: it asks again and again, and to begin anew each time would cost more iterations than the
@@ -52,8 +56,8 @@ class Gmres final : public Method<Space, T> {
         // basis; Givens cosines and sines; g: the rotated right-hand side; y: the coefficients of x; numbers
         small_(ex_.template allocate<T>(2 * std::size_t(m_ + 1) * std::size_t(m_) + 7 * std::size_t(m_ + 2) +
                                         std::size_t(numbers))),
-        counters_(ex_.template allocate<Index>(std::size_t(4 + m_))),
-        flags_(ex_.template allocate<int>(std::size_t(4 + m_ + 1))) {
+        counters_(ex_.template allocate<Index>(std::size_t(4 + most_at_once + m_))),
+        flags_(ex_.template allocate<int>(std::size_t(5 + m_ + 1))) {
     // Entries of a unit vector are about 1 / sqrt(n): fp16 keeps them times a power of two near sqrt(n).
     if constexpr (std::is_same_v<B, Half>) unit_ = T(std::exp2(std::floor(std::log2(double(ex_.total(n_)) + 1) / 2)));
     if constexpr (!std::is_same_v<Space, exec::Host>) blank();
@@ -89,15 +93,20 @@ class Gmres final : public Method<Space, T> {
   struct Small {
     Index m;
     exec::View<T> H, S, h, a, b, cosine, sine, g, y;
-    exec::Scalar<T> beta, nu, own, before, claimed, g_before;  // beta: the unit of u; own: v's own coefficient
+    exec::Scalar<T> beta, nu, own, claimed, g_before;  // beta: the unit of u; own: v's own coefficient
     exec::Scalar<T> per_nu, unit_per_beta;
     exec::Scalar<Index> j, columns, first;  // columns of H; basis vectors; columns whose rotations V has taken up
     exec::Scalar<Index> live;  // columns, or -1: no basis yet, or a cycle's last step is behind and more change nothing
+    exec::View<Index> due;     // what each of the steps between two looks has to combine: basis vectors, or -1: nothing
     exec::View<Index> place;   // of each column of H: the basis vector that it is of, and its diagonal's row
     exec::Scalar<int> stop, cycle_done, goes_on, exhausted;
-    exec::View<int> apart;  // basis vectors that nothing is made orthogonal to any more
+    exec::Scalar<int> in_doubt;  // the newest column's norm was taken for more than it may be
+    exec::View<int> apart;       // basis vectors that nothing is made orthogonal to any more
+    // Of |w|^2: what its rest is to be more than, to have some digits, and to have one.
+    static constexpr T few_digits = 1000 * std::numeric_limits<T>::epsilon();
+    static constexpr T no_digits = 16 * std::numeric_limits<T>::epsilon();
     /// Entries that a lane asks for before it uses the first, where lanes wait for memory.
-    static constexpr Index asked = exec::Lanes::count > 1 ? 8 : 1;
+    static constexpr Index asked = exec::Lanes::count > 1 ? 16 : 1;
 
     // Steps of all lanes together.
 
@@ -124,58 +133,169 @@ class Gmres final : public Method<Space, T> {
       }
       return carried;
     }
-    /// Column k of H, its diagonal in row p: h, and `below` under it. What row p of g was before; what row p + 1 is
-    /// then, whose size is the norm of the residual. All is asked for at once, and little of it twice: to wait for the
-    /// memory is what takes time here.
-    KRILU_INLINE T rotate_column(exec::Lanes lanes, Index k, Index p, T below, T g_p) const {
-      const Index begin = first(), start = p - (k - begin);
-      T* const column = H.data + k * (m + 1);
-      T size = 0;
-      for (Index i = lanes.lane(); i <= p; i += lanes.count) {
-        const T hi = h[i];
-        size += hi * hi;
-        if (i < start) column[i] = hi;
+    /// The Givens rotation that takes `below` to `upper`, and what that becomes.
+    struct Rotation {
+      T c, s, length;
+      /// size: of the whole column. Nothing new in it, as of a singular matrix: it lowers no residual and takes no part
+      /// in x.
+      KRILU_INLINE Rotation(T upper, T below, T size) : length(std::sqrt(upper * upper + below * below)) {
+        if (below == T(0) && !(length > size * 8 * std::numeric_limits<T>::epsilon())) length = 0;
+        c = length > T(0) ? upper / length : T(0);
+        s = length > T(0) ? below / length : T(1);
       }
-      size = lanes.sum(size) + below * below;
-      const T upper = rotate(lanes, begin, k, h.data + start, column + start);
-      T length = std::sqrt(upper * upper + below * below);
-      // Nothing new in this column, as of a singular matrix: it lowers no residual and takes no part in x.
-      if (below == T(0) && !(length > std::sqrt(size) * 8 * std::numeric_limits<T>::epsilon())) length = 0;
-      const T c = length > T(0) ? upper / length : T(0), s = length > T(0) ? below / length : T(1), next = -s * g_p;
-      if (lanes.first()) {
-        cosine[k] = c;
-        sine[k] = s;
-        column[p] = length;
-        g[p] = c * g_p;
-        g[p + 1] = next;
+    };
+    /// What w = A M^-1 u has of u and of itself; unit: of a basis vector.
+    struct Multiplied {
+      T uw = 0, ww = 0, unit = 1;
+      exec::Scalar<Control<T>> control = {};
+    };
+    /// u = V a + nu v: what the newest column of H, or g, was told of beta u is set right, and the rotation that
+    /// belongs to the column made again. Nothing is left of u where it was rounding only. Then, where w is given, the
+    /// next column is taken: b, and what v has of w. The length of its rest, which is to be the next u, is what V and v
+    /// do not hold of (w, w); where that has no digits, what it may be at most is claimed. Both columns go through the
+    /// rotations together, and all is asked for at once: to wait for the memory is what takes time here. The answer is
+    /// whether nothing was left, or the cycle ended before the next column.
+    template <bool next>
+    KRILU_INLINE bool settle(exec::Lanes lanes, T uu, const Multiplied& w = {}) const {
+      const Index K = columns(), k = j(), begin = first();
+      const T size = beta(), g_p = g_before();
+      const bool of_r = k == begin, doubted = in_doubt();
+      // Rows of the newest column before its diagonal's, p, from `start` on through the rotations of this basis. g goes
+      // through none.
+      const Index p = K - 1, start = of_r ? K : K - (k - begin);
+      const T* const told = of_r ? g.data : h.data;
+      T* const newest = of_r ? g.data : H.data + (k - 1) * (m + 1);
+      T *const column = H.data + k * (m + 1), *const column_of_S = S.data + k * (m + 1);
+      T aa = 0, ab = 0, bb = 0, hh = 0;
+      const auto entry = [&](Index i, bool counts, T& of_newest, T& of_next) {
+        const T ai = a[i], bi = next ? b[i] : T(0), hi = told[i] + size * ai;
+        of_newest = hi;
+        of_next = bi;
+        if (!counts) return;
+        aa += ai * ai;
+        hh += hi * hi;
+        if (!next) return;
+        ab += ai * bi;
+        bb += bi * bi;
+        column_of_S[i] = ai;
+      };
+      T carried = 0, carried_next = 0;
+      if (K > 0) entry(0, lanes.first(), carried, carried_next);
+      for (Index row = 0; row < p; row += lanes.count) {
+        const Index i = row + lanes.lane();
+        const bool have = i < p, turned = have && i >= start;
+        T lower = 0, lower_next = 0;
+        if (have) entry(i + 1, true, lower, lower_next);
+        const T c = turned ? cosine[i - start + begin] : T(have), s = turned ? sine[i - start + begin] : T(have) - T(1);
+        // As in rotate().
+        T slope = -s, shift = c * lower, shift_next = c * lower_next;
+        for (int back = 1; back < lanes.count; back *= 2) {
+          const T slope_before = lanes.before(slope, back, T(1));
+          const T shift_before = lanes.before(shift, back, T(0)), of_next = lanes.before(shift_next, back, T(0));
+          shift += slope * shift_before;
+          shift_next += slope * of_next;
+          slope *= slope_before;
+        }
+        const T beyond = slope * carried + shift, beyond_next = slope * carried_next + shift_next;
+        const T upper = lanes.before(beyond, 1, carried), upper_next = lanes.before(beyond_next, 1, carried_next);
+        carried = lanes.of(beyond, lanes.count - 1);
+        carried_next = lanes.of(beyond_next, lanes.count - 1);
+        lanes.meet();  // each has read what the next one writes
+        if (have) newest[i] = c * upper + s * lower;
+        if (have && next) column[i] = c * upper_next + s * lower_next;
       }
-      lanes.meet();
-      return next;
-    }
-    /// u = V a + nu v: what h, or g, was told of beta u is set right. Nothing is left of u where it was rounding only;
-    /// the answer is whether it is so.
-    KRILU_INLINE bool settle(exec::Lanes lanes, T uu) const {
-      const Index K = columns(), newest = j();
-      const bool of_r = newest == first();
-      T* const told = of_r ? g.data : h.data;
-      const T size = beta();
-      T inside = 0;
-      for (Index k = lanes.lane(); k < K; k += lanes.count) {
-        inside += a[k] * a[k];
-        told[k] += size * a[k];
+      aa = lanes.sum(aa);
+      hh = lanes.sum(hh);
+      if constexpr (next) {
+        ab = lanes.sum(ab);
+        bb = lanes.sum(bb);
       }
-      const T rest = uu - lanes.sum(inside);
-      const bool none = !(rest > 100 * std::numeric_limits<T>::epsilon() * uu);
-      const T length = none ? T(1) : std::sqrt(rest), last = none ? T(0) : size * length;
+
+      const T beyond_V = uu - aa;
+      const bool none = !(beyond_V > 100 * std::numeric_limits<T>::epsilon() * uu);
+      const T length = none ? T(1) : std::sqrt(beyond_V), per_length = 1 / length, last = none ? T(0) : size * length;
+      const Rotation r(carried, last, std::sqrt(hh + last * last));
+      const T g_K = of_r ? last : -r.s * g_p;
       if (lanes.first()) {
         exhausted() = none;
         nu() = length;
-        per_nu() = 1 / length;
-        told[K] = last;
+        per_nu() = per_length;
+        if (p >= 0) newest[p] = of_r ? carried : r.length;
+        if (!of_r) {
+          cosine[k - 1] = r.c;
+          sine[k - 1] = r.s;
+          g[p] = r.c * g_p;
+        }
+        g[K] = g_K;
+      }
+      if constexpr (next) {
+        const bool ended = (none || doubted) && settled_is_enough(lanes, w.control, none, std::abs(g_K), r.length);
+        if (!ended) {
+          for (Index i = lanes.lane(); i < K; i += lanes.count) h[i] = b[i];
+          const T of_v = (w.uw - ab) * per_length;
+          if (p >= 0 && lanes.first()) column[p] = of_r ? carried_next : r.c * carried_next + r.s * of_v;
+          take(lanes, w, of_v, of_r ? of_v : r.c * of_v - r.s * carried_next, bb + of_v * of_v, g_K);
+          if (lanes.first()) column_of_S[K] = length;
+        }
+        lanes.meet();
+        return ended;
       }
       lanes.meet();
-      if (!of_r) rotate_column(lanes, newest - 1, K - 1, last, g_before());
       return none;
+    }
+    /// Nothing is left of u, or the claim of the newest column was in doubt: now its norm is known. The answer is
+    /// whether the cycle ends with that. diagonal: of the column, where there is one of this basis.
+    KRILU_INLINE bool settled_is_enough(exec::Lanes lanes, exec::Scalar<Control<T>> control, bool none, T norm,
+                                        T diagonal) const {
+      int stops = 0;
+      if (lanes.first()) {
+        if (j() > first()) {
+          stops = control().amend(norm, none);
+          if (none && !stops && diagonal == T(0)) stops = control().stop(Stop::breakdown);
+          claimed() = norm;
+          stop() = stops;
+        }
+        if (none || stops) {
+          exhausted() = cycle_done() = 1;
+          live() = -1;
+        }
+      }
+      return none || lanes.of(stops, 0);
+    }
+    /// The end of the next column: what v has of w, the entry of the diagonal's row behind the rotations, the square of
+    /// what V and v have.
+    KRILU_INLINE void take(exec::Lanes lanes, const Multiplied& w, T of_v, T upper, T inside, T g_K) const {
+      if (!lanes.first()) return;
+      const Index k = j(), K = columns();
+      const T ww = w.ww, rest = ww - inside, below = rest <= T(0) ? T(0) : std::sqrt(rest);
+      const T least = std::sqrt(ww * no_digits);
+      const bool none = ww == T(0), doubt = none || below < least, full = K + 1 == m;
+      const Rotation r(upper, below, std::sqrt(inside + below * below));
+      const T next = -r.s * g_K;
+      const T norm = std::abs(!doubt ? next : r.length > least ? g_K * (least / r.length) : g_K);
+      const T unit_of_u = none ? T(1) : std::sqrt(rest > ww * few_digits ? rest : ww);
+      h[K] = own() = of_v;
+      H[k * (m + 1) + K] = r.length;
+      cosine[k] = r.c;
+      sine[k] = r.s;
+      g_before() = g_K;
+      g[K] = r.c * g_K;
+      g[K + 1] = next;
+      place[k] = K;
+      apart[K + 1] = 0;
+      beta() = unit_of_u;
+      unit_per_beta() = w.unit / unit_of_u;
+      in_doubt() = doubt;
+      claimed() = norm;
+      j() = k + 1;
+      columns() = K + 1;
+      int stops = w.control().record(norm, none ? 0 : m - K - 1);
+      if (doubt && (none || full) && !stops && r.length == T(0)) stops = w.control().stop(Stop::breakdown);
+      const bool done = stops || none || full;
+      exhausted() = none;
+      stop() = stops;
+      cycle_done() = done;
+      live() = done ? -1 : K + 1;
     }
     /// r enters the basis V, v: b has V^T r, and ur is (u, r). g = C^T r, nothing of the last of each basis; b, the
     /// coefficients of C C^T r in the basis as it stands, before the rotations since the last time.
@@ -278,9 +398,11 @@ class Gmres final : public Method<Space, T> {
     const Small s = small();
     const T unit = unit_, inverse = 1 / unit;  // of a basis vector v, unit v is stored
     const bool flexible = flexible_;
+    const Index at_once = steps_at_once();
+    Index steps = 0;
 
     ex.once(KRILU_FN() {
-      s.stop() = s.cycle_done() = 0;
+      s.stop() = s.cycle_done() = s.in_doubt() = 0;
       s.claimed() = std::numeric_limits<T>::infinity();
     });
     begin(r, control);
@@ -293,77 +415,30 @@ class Gmres final : public Method<Space, T> {
           M.apply(A, u.data, z.data, w.data);
           ex.for_each(n, KRILU_FN(Index i) { if (s.live() >= 0) Z[s.j()][i] = B(unit * z[i]); });
         }
-        // a = V^T u,  b = V^T w,  and so for u itself, which stands behind V, and in 16 bits for w;
-        // u = V a + nu v,  A M^-1 u = V b + c v + what w is to become
-        ex.template dot_columns<in_16_bits>(n, V, s.m + 1, s.live, 1, std::array{u, w}, KRILU_FN(
+        // a = V^T u,  b = V^T w,  and so for u itself, which stands behind V, and for w;  u = V a + nu v,
+        // A M^-1 u = V b + c v + what w is to become, whose length Pythagoras tells: with it the newest column of H
+        const Index step = steps++ % at_once;
+        ex.template dot_columns<true>(n, V, s.m + 1, s.live, 1, std::array{u, w}, KRILU_FN(
             Index k, exec::Sums<T, 2> dots) {
           const bool apart = k < s.columns() && s.apart[k];
           s.a[k] = apart ? T(0) : dots[0] * inverse;
           s.b[k] = apart ? T(0) : dots[1] * inverse;
         }, KRILU_FN(exec::Lanes lanes) {
           const Index K = s.columns();
-          const T uu = s.a[K], uw = s.b[K];
-          T ab = 0, bb = 0;
-          T* const row_of_S = s.S.data + s.j() * (s.m + 1);
-          for (Index k = lanes.lane(); k < K; k += lanes.count) {
-            ab += s.a[k] * s.b[k];
-            bb += s.b[k] * s.b[k];
-            row_of_S[k] = s.a[k];
-          }
-          ab = lanes.sum(ab);
-          bb = lanes.sum(bb);
-          if (s.settle(lanes, uu)) {
-            s.cycle_done() = 1;
-            s.live() = -1;
-            return;
-          }
-          for (Index k = lanes.lane(); k < K; k += lanes.count) s.h[k] = s.b[k];
-          const T nu = s.nu(), own = (uw - ab) / nu;
-          // The next u is kept near the size of a unit vector. In 16 bits nearer, where rounding leaves the size of w's
-          // rest some digits; else it is not longer.
-          const T before = bb + own * own, ww = in_16_bits ? s.b[K + 1] * unit : before, rest = ww - before;
-          const T size = ww > T(0) ? std::sqrt(rest > ww * few_digits ? rest : ww) : T(1);
-          if (lanes.first()) {
-            s.h[K] = s.own() = own;
-            row_of_S[K] = nu;
-            s.before() = before;
-            s.beta() = size;
-            s.unit_per_beta() = unit / size;
-          }
+          const bool ended = s.template settle<true>(lanes, s.a[K], {s.b[K], s.b[K + 1] * unit, unit, control});
+          for (Index q = lanes.lane(); q < at_once; q += lanes.count) s.due[q] = q == step && !ended ? K : Index(-1);
         });
-        // v = (u - V a) / nu,  beta u = w - V b - c v, the next one;  |u|, and with it the newest column of H
-        ex.combine_columns(n, V, s.m + 1, s.live, std::array{s.a, s.b}, std::array{u, w}, KRILU_FN(
-            Index i, exec::Sums<T, 2> Vab, exec::Sums<T, 2> uw) {
+        // v = (u - V a) / nu,  beta u = w - V b - c v, the next one
+        ex.combine_columns(n, V, s.m + 1, exec::Scalar<Index>{s.due.data + step}, std::array{s.a, s.b},
+            std::array{u, w}, KRILU_FN(Index i, exec::Sums<T, 2> Vab, exec::Sums<T, 2> uw) {
+          const Index K = s.columns() - 1;
           const T v = (uw[0] - Vab[0] * inverse) * s.per_nu();
           const B next = B((uw[1] - Vab[1] * inverse - s.own() * v) * s.unit_per_beta());
-          const T next_u = T(next) * inverse;
-          V[s.columns()][i] = B(unit * v);
-          V[s.columns() + 1][i] = next;
-          u[i] = next_u;
-          return next_u * next_u;
-        }, KRILU_FN(exec::Lanes lanes, T uu) {
-          const Index k = s.j(), K = s.columns();
-          const T ww = s.beta() * s.beta() * uu;
-          const T before = ww + s.before();
-          const bool none = !(ww > before * std::numeric_limits<T>::epsilon() * std::numeric_limits<T>::epsilon());
-          const T below = none ? T(0) : std::sqrt(ww), g_before = s.g[K];
-          const T next = s.rotate_column(lanes, k, K, below, g_before);
-          if (!lanes.first()) return;
-          s.exhausted() = none;
-          s.place[k] = K;
-          s.g_before() = g_before;
-          const T norm = next < 0 ? -next : next;
-          s.claimed() = norm;
-          s.j() = k + 1;
-          s.columns() = K + 1;
-          s.apart[K + 1] = 0;
-          int stop = control().record(norm, none ? 0 : s.m - K - 1);
-          if (none && !stop && s.H[k * (s.m + 1) + K] == T(0)) stop = control().stop(Stop::breakdown);
-          s.stop() = stop;
-          s.cycle_done() = stop || none || K + 1 == s.m;
-          s.live() = s.cycle_done() ? -1 : K + 1;
+          V[K][i] = B(unit * v);
+          V[K + 1][i] = next;
+          u[i] = T(next) * inverse;
         });
-      }, steps_at_once());
+      }, at_once);
 
       ex.together(KRILU_FN(exec::Lanes lanes) {
         s.solve_triangle(lanes);
@@ -413,7 +488,7 @@ class Gmres final : public Method<Space, T> {
       s.b[k] = dots[1] * inverse;
     }, KRILU_FN(exec::Lanes lanes) {
       const T uu = s.a[s.columns()], ur = s.b[s.columns()];
-      if (!s.settle(lanes, uu)) return s.enter(lanes, ur);
+      if (!s.template settle<false>(lanes, uu)) return s.enter(lanes, ur);
       if (!lanes.first()) return;
       s.exhausted() = 0;
       s.columns() = s.j() = s.first() = 0;
@@ -432,7 +507,11 @@ class Gmres final : public Method<Space, T> {
       if (!lanes.first()) return;
       if (s.columns() > 0) s.apart[s.columns()++] = 1;
       s.beta() = std::sqrt(rr);
-      if (!(s.beta() > T(0)) || !(s.beta() - s.beta() == T(0))) {
+      if (s.in_doubt() && control().amend(s.beta(), false)) {
+        s.beta() = 1;
+        s.columns() = s.j() = s.first() = 0;
+        s.cycle_done() = s.stop() = 1;
+      } else if (!(s.beta() > T(0)) || !(s.beta() - s.beta() == T(0))) {
         s.beta() = 1;
         s.columns() = s.j() = s.first() = 0;
         s.cycle_done() = s.stop() = control().stop(Stop::breakdown);
@@ -441,39 +520,16 @@ class Gmres final : public Method<Space, T> {
         s.columns() = s.j() = s.first() = 0;
         s.cycle_done() = s.stop() = control().stop(Stop::target);
       }
+      s.in_doubt() = 0;
       s.apart[s.columns()] = 0;
       s.live() = s.cycle_done() ? -1 : s.columns();
     });
     // V = V Q, Q being the rotations since the last time;  u = r / |r|
-    ex_.for_each_range(n, KRILU_FN(Index begin, Index end) {
-      const Index first = s.first(), last = s.j();
-      if (end - begin == 1 && first < last) {  // a GPU's thread: what goes from column to column stays in it
-        B* v = V[s.place[first]] + begin;
-        T upper = T(*v);
-        for (Index k = first; k < last; ++k, v += V.stride) {
-          const T c = s.cosine[k], d = s.sine[k], lower = T(v[V.stride]);
-          *v = B(c * upper + d * lower);
-          upper = c * lower - d * upper;
-        }
-        *v = B(upper);
-      } else {
-        for (Index k = first; k < last; ++k) {
-          B *const upper = V[s.place[k]], *const lower = upper + V.stride;
-          const T c = s.cosine[k], d = s.sine[k];
-#pragma omp simd
-          for (Index i = begin; i < end; ++i) {
-            const T above = T(upper[i]), below = T(lower[i]);
-            upper[i] = B(c * above + d * below);
-            lower[i] = B(c * below - d * above);
-          }
-        }
-      }
-      B* const next = V[s.columns()];
-#pragma omp simd
-      for (Index i = begin; i < end; ++i) {
-        next[i] = B(unit * (r[i] / s.beta()));
-        u[i] = T(next[i]) * inverse;
-      }
+    ex_.rotate_columns(n, V, exec::Rotations<T>{s.first, s.j, s.place, s.cosine, s.sine});
+    ex_.for_each(n, KRILU_FN(Index i) {
+      const B next = B(unit * (r[i] / s.beta()));
+      V[s.columns()][i] = next;
+      u[i] = T(next) * inverse;
     });
     ex_.once(KRILU_FN() { s.first() = s.j(); });
   }
@@ -486,13 +542,13 @@ class Gmres final : public Method<Space, T> {
   }
 
  private:
-  static constexpr Index numbers = 8;
-  static constexpr bool in_16_bits = sizeof(B) == 2;
-  static constexpr T few_digits = 1000 * std::numeric_limits<T>::epsilon();  // of ww, which rest is to be more than
+  static constexpr Index numbers = 7;
+  static constexpr Index most_at_once = 5;
   /// Between two looks at the flag, which take 4 to 6 us of a GPU: so many that a full cycle ends with a look. A step
-  /// too many, at the end of a go, costs a product and an application: more than that on large systems.
-  int steps_at_once() const {
-    int steps = ex_.in_team() || n_ >= large_system ? 1 : 5;
+  /// too many, at the end of a go, costs a product and an application: as much as many looks on large systems.
+  Index steps_at_once() const {
+    constexpr std::size_t medium_system = 700000;
+    Index steps = ex_.in_team() || n_ >= large_system ? 1 : n_ >= medium_system ? 2 : most_at_once;
     while (m_ % steps != 0) --steps;
     return steps;
   }
@@ -509,12 +565,13 @@ class Gmres final : public Method<Space, T> {
     const auto take = [&](Index count) { return exec::View<T>{std::exchange(at, at + count)}; };
     for (auto* matrix : {&s.H, &s.S}) *matrix = take((m_ + 1) * m_);
     for (auto* column : {&s.h, &s.a, &s.b, &s.cosine, &s.sine, &s.g, &s.y}) *column = take(m_ + 2);
-    for (auto* number : {&s.beta, &s.nu, &s.own, &s.before, &s.claimed, &s.g_before, &s.per_nu, &s.unit_per_beta})
+    for (auto* number : {&s.beta, &s.nu, &s.own, &s.claimed, &s.g_before, &s.per_nu, &s.unit_per_beta})
       number->data = at++;
     std::size_t counter = 0, flag = 0;
     for (auto* c : {&s.j, &s.columns, &s.first, &s.live}) *c = counters_.scalar(counter++);
-    s.place.data = counters_.data() + counter;
-    for (auto* f : {&s.stop, &s.cycle_done, &s.goes_on, &s.exhausted}) *f = flags_.scalar(flag++);
+    s.due.data = counters_.data() + counter;
+    s.place.data = s.due.data + most_at_once;
+    for (auto* f : {&s.stop, &s.cycle_done, &s.goes_on, &s.exhausted, &s.in_doubt}) *f = flags_.scalar(flag++);
     s.apart.data = flags_.data() + flag;
     return s;
   }

@@ -122,21 +122,21 @@ class Refinement final : public Stage<Space, T> {
     const exec::View<L> b_low = b_.view(), d_low = d_.view(), r_low = r_.view();
     const double *R = R_, *C = C_;
     const auto norm = norm_.scalar();
-    // |R r|, over all ranks, some of which may have no scales
-    if (R || ex_.in_team())
+    // |R r|, over all ranks, some of which may have no scales; |r| where there are none
+    const bool scaled = R || ex_.in_team();
+    const double known = two > 0 ? two : 1.0;
+    if (scaled)
       ex_.reduce(
           n_,
           KRILU_FN(Index i) {
-            const double scaled = (R ? R[i] : 1.0) * double(r[i]);
-            return scaled * scaled;
+            const double Rr = (R ? R[i] : 1.0) * double(r[i]);
+            return Rr * Rr;
           },
           KRILU_FN(double sum) { norm() = sum > 0 ? std::sqrt(sum) : 1.0; });
-    else
-      ex_.once(KRILU_FN() { norm() = two > 0 ? two : 1.0; });
     // R r / |R r| in low precision, the right-hand side of the inner solve and its first residual;  d = 0
     ex_.for_each(
         n_, KRILU_FN(Index i) {
-          b_low[i] = r_low[i] = L((R ? R[i] : 1.0) * double(r[i]) / norm());
+          b_low[i] = r_low[i] = L((R ? R[i] : 1.0) * double(r[i]) / (scaled ? norm() : known));
           d_low[i] = 0;
         });
     Control<L> inner;
@@ -157,7 +157,7 @@ class Refinement final : public Stage<Space, T> {
     ex_.replay(kept_->iterations, [&] { method_.resume({A_, M_, b_low.data, d_low.data, r_low.data, false}, told); });
     // x = x + |R r| C d
     ex_.for_each(
-        n_, KRILU_FN(Index i) { x[i] += T(norm() * (C ? C[i] : 1.0) * double(d_low[i])); });
+        n_, KRILU_FN(Index i) { x[i] += T((scaled ? norm() : known) * (C ? C[i] : 1.0) * double(d_low[i])); });
     then();
     ex_.copy_out(&inner, kept_->control, 1);
     control.iteration = inner.iteration;

@@ -190,7 +190,8 @@ std::vector<double> of_columns(const Cuda& ex, std::size_t n, Index most, Index 
         if (lanes.first()) to[2 * most] = to[2 * most] == no_sum ? there : -2;
       });
   ex.combine_columns(
-      n, V, most, count, std::array{as}, KRILU_FN(Index i, Sums<T, 1> Va) { xs[i] += Va[0]; });
+      n, V, most, count, std::array{as}, std::array{xs},
+      KRILU_FN(Index i, Sums<T, 1> Va, Sums<T, 1> own) { xs[i] = own[0] + Va[0]; });
   ex.combine_columns(
       n, V, most, count, std::array{as, as}, std::array{xs, ys},
       KRILU_FN(Index i, Sums<T, 2> Vab, Sums<T, 2> xy) {
@@ -372,6 +373,68 @@ TEST(CudaSpace, ANegativeCountOfColumnsChangesNothing) {
       EXPECT_EQ((of_columns<Bfloat16, float, true>(ex, n, 31, -1, extra)), untouched);
     }
   }
+}
+
+/// Quarter turns and none, which are exact in any format: cosine and sine of rotation k.
+KRILU_INLINE int cosine_of(Index k) { return k % 3 == 0 ? 1 - int(k % 2) * 2 : 0; }
+KRILU_INLINE int sine_of(Index k) { return k % 3 == 0 ? 0 : 1 - int(k % 2) * 2; }
+
+template <class B, class T>
+void expect_exact_rotations(std::size_t n, Index first, Index end, Index at) {
+  const Cuda ex;
+  const Index most = at + (end - first) + 2;
+  const std::size_t stride = Columns<B>::stride_of(n);
+  const auto v = ex.allocate<B>(stride * std::size_t(most));
+  const auto range = ex.allocate<Index>(2), place = ex.allocate<Index>(std::size_t(end) + 1);
+  const auto c = ex.allocate<T>(std::size_t(end) + 1), s = ex.allocate<T>(std::size_t(end) + 1);
+  const auto plain = ex.allocate<float>(n * std::size_t(most));
+  const Columns<B> V{v.data(), stride};
+  const auto ranges = range.view(), places = place.view();
+  const auto cs = c.view(), ss = s.view();
+  const auto all = plain.view();
+  ex.for_each(
+      std::size_t(end) + 1, KRILU_FN(Index k) {
+        places[k] = at + k - first;
+        cs[k] = T(cosine_of(k));
+        ss[k] = T(sine_of(k));
+      });
+  ex.once(KRILU_FN() {
+    ranges[0] = first;
+    ranges[1] = end;
+  });
+  ex.for_each(
+      n, KRILU_FN(Index i) {
+        for (Index k = 0; k < most; ++k) V[k][i] = B(entry(std::size_t(i), k));
+      });
+  ex.rotate_columns(n, V, Rotations<T>{range.scalar(0), range.scalar(1), place.view(), cs, ss});
+  ex.for_each(
+      n, KRILU_FN(Index i) {
+        for (Index k = 0; k < most; ++k) all[k * Index(n) + i] = float(V[k][i]);
+      });
+  std::vector<float> want(n * std::size_t(most));
+  for (Index k = 0; k < most; ++k)
+    for (std::size_t i = 0; i < n; ++i) want[std::size_t(k) * n + i] = entry(i, k);
+  for (Index k = first; k < end; ++k)
+    for (std::size_t i = 0; i < n; ++i) {
+      float &x = want[std::size_t(at + k - first) * n + i], &y = want[std::size_t(at + k - first + 1) * n + i];
+      const float old = x, cosine = float(cosine_of(k)), sine = float(sine_of(k));
+      x = cosine * old + sine * y;
+      y = cosine * y - sine * old;
+    }
+  EXPECT_EQ(out(ex, plain), want) << n << " rows, rotations " << first << " to " << end << " at " << at;
+}
+
+// Rows round a thread's piece; rotations round the groups of 8 columns that are asked for at once.
+TEST(CudaSpace, ColumnsAreRotatedExactly) {
+  KRILU_REQUIRE_GPU();
+  for (std::size_t n : {1u, 2u, 7u, 8u, 513u, 2057u, 100003u})
+    for (const Index rotations : {0, 1, 7, 8, 9, 16, 31})
+      for (const Index before : {0, 3}) {
+        expect_exact_rotations<double, double>(n, before, before + rotations, 2 * before);
+        expect_exact_rotations<float, float>(n, before, before + rotations, 2 * before);
+        expect_exact_rotations<Half, float>(n, before, before + rotations, 2 * before);
+        expect_exact_rotations<Bfloat16, float>(n, before, before + rotations, 2 * before);
+      }
 }
 
 TEST(CudaSpace, LoopsAndBranchesNestWithoutTheHost) {

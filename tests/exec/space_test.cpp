@@ -281,7 +281,8 @@ std::vector<double> combinations(int threads, const ColumnsOf& c) {
   const auto to = total.scalar();
   const exec::Columns<double> V{v.data(), c.stride};
   space.combine_columns(
-      c.n, V, c.most, counts.scalar(), std::array{a.view()}, KRILU_FN(Index i, Sums<double, 1> Va) { xs[i] += Va[0]; });
+      c.n, V, c.most, counts.scalar(), std::array{a.view()}, std::array{xs},
+      KRILU_FN(Index i, Sums<double, 1> Va, Sums<double, 1> own) { xs[i] = own[0] + Va[0]; });
   space.combine_columns(
       c.n, V, c.most, counts.scalar(), std::array{a.view(), b.view()}, std::array{ys},
       KRILU_FN(Index i, Sums<double, 2> Vab, Sums<double, 1> own) {
@@ -332,6 +333,42 @@ TYPED_TEST(SpaceTest, ANegativeCountOfColumnsChangesNothing) {
     as_before.push_back(-1);
     EXPECT_EQ(combinations<TypeParam>(2, c), as_before);
   }
+}
+
+/// V after rotations first to end - 1, of columns from `at` on.
+template <class Space>
+std::vector<double> rotated(int threads, const ColumnsOf& c, Index first, Index end, Index at) {
+  const auto space = make_space<Space>(threads);
+  const auto v = to_device(space, c.v), cosine = to_device(space, c.a), sine = to_device(space, c.b);
+  std::vector<Index> places(std::size_t(c.most), -1);
+  for (Index k = first; k < end; ++k) places[std::size_t(k)] = at + k - first;
+  const auto place = to_device(space, places), range = to_device(space, std::vector<Index>{first, end});
+  space.rotate_columns(
+      c.n, exec::Columns<double>{v.data(), c.stride},
+      exec::Rotations<double>{range.scalar(0), range.scalar(1), place.view(), cosine.view(), sine.view()});
+  return to_host(space, v);
+}
+
+TYPED_TEST(SpaceTest, ColumnsAreRotatedInPairsOneAfterTheOther) {
+  struct {
+    Index first, end, at;
+  } const cases[] = {{0, 0, 0}, {2, 2, 4}, {0, 1, 0}, {0, 4, 0}, {1, 4, 3}, {2, 3, 5}};
+  for (const auto& [first, end, at] : cases)
+    for (std::size_t n : sizes) {
+      const ColumnsOf c(n, 7, 0);
+      std::vector<double> want = c.v;
+      for (Index k = first; k < end; ++k)
+        for (std::size_t i = 0; i < n; ++i) {
+          double& x = want[std::size_t(at + k - first) * c.stride + i];
+          double& y = want[std::size_t(at + k - first + 1) * c.stride + i];
+          const double old = x, cosine = c.a[std::size_t(k)], sine = c.b[std::size_t(k)];
+          x = cosine * old + sine * y;
+          y = cosine * y - sine * old;
+        }
+      const std::vector<double> got = rotated<TypeParam>(1, c, first, end, at);
+      for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-15) << i;
+      for (int threads : teams) EXPECT_EQ(bits(rotated<TypeParam>(threads, c, first, end, at)), bits(got));
+    }
 }
 
 TYPED_TEST(SpaceTest, LanesTakeAStepTogether) {

@@ -408,6 +408,13 @@ TYPED_TEST(Methods, GmresKeepsWhatASingularMatrixAllows) {
     EXPECT_NEAR(r.x[0], 0.5, 1e-12);
     EXPECT_NEAR(r.x[2], -1, 1e-12);
   }
+  // The second step finds nothing new, and nothing to solve with, whether the basis ends there or not.
+  for (const int restart : {2, no_restart}) {
+    const Answer r = run<TypeParam>(from_dense({{1, 1}, {1, 1}}), {2, 0}, {.method = "gmres", .restart = restart});
+    EXPECT_EQ(r.out.status, Status::breakdown) << restart;
+    EXPECT_NEAR(r.out.residual, std::sqrt(2), 1e-12);
+    EXPECT_LE(r.out.iterations, 4);
+  }
   // Nothing at all is in reach.
   const Answer r = run<TypeParam>(from_dense({{0, 1}, {0, 0}}), {1, 0}, {.method = "gmres"});
   EXPECT_EQ(r.out.status, Status::breakdown);
