@@ -187,8 +187,10 @@ class Host {
     for_each_range(n, [=, columns = count()](Index begin, Index end) {
       T sum[N][block];
       combine_piece(V, columns, y, begin, end, sum);
+      const T(*const sums)[block] = sum;
+      const auto row = [=](Index i) { in_row<R>(f, i, combined<T, N>(sums, i - begin), row_of(x, i)); };
 #pragma omp simd
-      for (Index i = begin; i < end; ++i) in_row<R>(f, i, combined<T, N>(sum, i - begin), row_of(x, i));
+      for (Index i = begin; i < end; ++i) row(i);
     });
   }
   template <class B, class T, std::size_t N, class F>
