@@ -85,7 +85,16 @@ __global__ void __launch_bounds__(block_threads, ColumnsTuning::dotting_blocks)
   const unsigned groups = max(groups_of(columns), 1u), group = blockIdx.x % groups, share_of_rows = blockIdx.x / groups;
   const std::size_t whole = n / R;
   const unsigned shares = unsigned(min(std::size_t(gridDim.x / groups), whole / block_threads + 1));
-  if (share_of_rows >= shares) return;
+  // Blocks that have no share are counted too: finish() may change the count, which all are to have read by then.
+  const unsigned idle = gridDim.x - groups * shares;
+  const auto close_all = [&](unsigned parties) {
+    if (parties > 1) {
+      if (!arrive(arrived + most_groups, parties)) return;
+      if (threadIdx.x == 0) arrived[most_groups] = 0;
+    }
+    if (!leave && threadIdx.x < 32) finish(Lanes{});
+  };
+  if (share_of_rows >= shares) return close_all(groups + idle);
   // Groups of equal length, but for one column.
   const Index first = Index(std::uint64_t(columns) * group / groups);
   const int own = int(Index(std::uint64_t(columns) * (group + 1) / groups) - first);
@@ -144,9 +153,7 @@ __global__ void __launch_bounds__(block_threads, ColumnsTuning::dotting_blocks)
     __syncwarp();
   }
   if (threadIdx.x == 0) arrived[group] = 0;
-  const bool last = groups == 1 || arrive(arrived + most_groups, groups);  // the last group of all
-  if (last && groups > 1 && threadIdx.x == 0) arrived[most_groups] = 0;
-  if (last && !leave && threadIdx.x < 32) finish(Lanes{});
+  close_all(groups + idle);
 }
 
 template <class T, std::size_t N, class Close, class Finish>

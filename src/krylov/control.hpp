@@ -88,8 +88,6 @@ struct Control {
     const int passed = iteration + 1, limit = max_iterations, window = patience.window;
     const bool telling = tell == 1 || passed % tell == 0;
     const int wished = telling ? peek(wish) : 0;
-    bool met = reached;
-    T goal = target;
     const double residual = double(norm_now * scale), low = least, high = largest;
     norm = norm_now;
     iteration = passed;
@@ -101,27 +99,32 @@ struct Control {
       publish(&feed->residual, residual);
     }
     if (!(norm_now - norm_now == T(0))) return stop(Stop::not_finite);
-    if (norm_now <= goal && !met) {
-      reached = met = true;
-      if (passed <= early) goal = further;
-      if (fills(residual, room) && filling < goal) goal = filling;
-      target = goal;
-    }
-    if (norm_now <= goal || (met && room == 0)) return stop(Stop::target);
-    if (passed >= limit) return stop(met ? Stop::target : Stop::limit);
+    if (ends_with(norm_now, room)) return stop(Stop::target);
+    if (passed >= limit) return stop(reached ? Stop::target : Stop::limit);
     if (wished) return stop(Stop::interrupted);
     if (window > 0 && is_hopeless()) return stop(Stop::slow);
     return 0;
   }
-  /// The last iteration is found to have ended with this norm. Returns 1 where the method is to stop; used_up: it can
-  /// add nothing to what it keeps.
-  KRILU_INLINE int amend(T norm_now, bool used_up) {
+  /// The last iteration is found to have ended with this norm. Returns 1 where the method is to stop.
+  KRILU_INLINE int amend(T norm_now, int room = -1) {
     const double residual = double(norm_now * scale);
     norm = norm_now;
     least = residual < least ? residual : least;
     history[iteration] = residual;
     if (!(norm_now - norm_now == T(0))) return stop(Stop::not_finite);
-    return is_met_by(norm_now) || (used_up && reached) ? stop(Stop::target) : 0;
+    return ends_with(norm_now, room) ? stop(Stop::target) : 0;
+  }
+  /// Whether the last iteration, which ended with this norm, does what was asked for. The first target that is met says
+  /// what the last one is.
+  KRILU_INLINE bool ends_with(T norm_now, int room) {
+    T goal = target;
+    if (norm_now <= goal && !reached) {
+      reached = true;
+      if (iteration <= early) goal = further;
+      if (fills(double(norm_now * scale), room) && filling < goal) goal = filling;
+      target = goal;
+    }
+    return norm_now <= goal || (reached && room == 0);
   }
   /// Of an iteration that has met the first target: whether the go is to fill what the method keeps, as `filling` says.
   KRILU_INLINE bool fills(double residual, int room) const {

@@ -9,8 +9,9 @@
 // step, and costs three times the iterations on some systems. Step j: 1 A, 1 M, and 2 (j + 1) + 6 words a row.
 //
 // A step has one reduction. How long the next u will be follows from (w, w) by Pythagoras, and with it the newest
-// column of H; the next step's dot products tell it exactly, and set the column right. Where w has so little that is
-// new that rounding leaves no digit of it, the step claims the most that it may be.
+// column of H; the next step's dot products set the column right. Where w has so little that is new that rounding
+// leaves no digit of it, as much is taken for new as rounding may hide; whether the step was the last one is then seen
+// when the next u has been multiplied, which counts as no iteration.
 //
 // The basis may be stored in less precision than is computed in (B): a vector is then what was stored [Aliaga, Anzt,
 // Gruetzmacher, Quintana-Orti, Tomas 2022]. u being as long as v, v is rounded to the very numbers that u was where V
@@ -100,11 +101,12 @@ class Gmres final : public Method<Space, T> {
     exec::View<Index> due;     // what each of the steps between two looks has to combine: basis vectors, or -1: nothing
     exec::View<Index> place;   // of each column of H: the basis vector that it is of, and its diagonal's row
     exec::Scalar<int> stop, cycle_done, goes_on, exhausted;
-    exec::Scalar<int> in_doubt;  // the newest column's norm was taken for more than it may be
+    exec::Scalar<int> in_doubt;  // the newest column's norm is not known, or was taken for the most that it may be
     exec::View<int> apart;       // basis vectors that nothing is made orthogonal to any more
     // Of |w|^2: what its rest is to be more than, to have some digits, and to have one.
     static constexpr T few_digits = 1000 * std::numeric_limits<T>::epsilon();
-    static constexpr T no_digits = 16 * std::numeric_limits<T>::epsilon();
+    static constexpr T no_digits = 32 * std::numeric_limits<T>::epsilon();
+    static constexpr T negligible = 8 * std::numeric_limits<T>::epsilon();  // an entry of a column, beside all of it
     /// Entries that a lane asks for before it uses the first, where lanes wait for memory.
     static constexpr Index asked = exec::Lanes::count > 1 ? 16 : 1;
 
@@ -139,7 +141,7 @@ class Gmres final : public Method<Space, T> {
       /// size: of the whole column. Nothing new in it, as of a singular matrix: it lowers no residual and takes no part
       /// in x.
       KRILU_INLINE Rotation(T upper, T below, T size) : length(std::sqrt(upper * upper + below * below)) {
-        if (below == T(0) && !(length > size * 8 * std::numeric_limits<T>::epsilon())) length = 0;
+        if (below == T(0) && !(length > size * negligible)) length = 0;
         c = length > T(0) ? upper / length : T(0);
         s = length > T(0) ? below / length : T(1);
       }
@@ -211,11 +213,14 @@ class Gmres final : public Method<Space, T> {
         bb = lanes.sum(bb);
       }
 
-      const T beyond_V = uu - aa;
-      const bool none = !(beyond_V > 100 * std::numeric_limits<T>::epsilon() * uu);
+      // Nothing is left of u where it was rounding only, of V or of w.
+      const T beyond_V = uu - aa, noise = hh * negligible * negligible;
+      const bool none =
+          !(beyond_V > 100 * std::numeric_limits<T>::epsilon() * uu) || (!of_r && !(size * size * beyond_V > noise));
       const T length = none ? T(1) : std::sqrt(beyond_V), per_length = 1 / length, last = none ? T(0) : size * length;
       const Rotation r(carried, last, std::sqrt(hh + last * last));
       const T g_K = of_r ? last : -r.s * g_p;
+      lanes.meet();  // each has read what the first one writes
       if (lanes.first()) {
         exhausted() = none;
         nu() = length;
@@ -229,7 +234,7 @@ class Gmres final : public Method<Space, T> {
         g[K] = g_K;
       }
       if constexpr (next) {
-        const bool ended = (none || doubted) && settled_is_enough(lanes, w.control, none, std::abs(g_K), r.length);
+        const bool ended = (none || doubted) && ends_settled(lanes, w.control, none, std::abs(g_K), r.length);
         if (!ended) {
           for (Index i = lanes.lane(); i < K; i += lanes.count) h[i] = b[i];
           const T of_v = (w.uw - ab) * per_length;
@@ -243,20 +248,22 @@ class Gmres final : public Method<Space, T> {
       lanes.meet();
       return none;
     }
-    /// Nothing is left of u, or the claim of the newest column was in doubt: now its norm is known. The answer is
-    /// whether the cycle ends with that. diagonal: of the column, where there is one of this basis.
-    KRILU_INLINE bool settled_is_enough(exec::Lanes lanes, exec::Scalar<Control<T>> control, bool none, T norm,
-                                        T diagonal) const {
+    /// Whether the cycle ends with a column that was in doubt, whose norm is known now, or because nothing is left of
+    /// u: then the true residual says what the column did. diagonal: of the column, where there is one of this basis.
+    KRILU_INLINE bool ends_settled(exec::Lanes lanes, exec::Scalar<Control<T>> control, bool none, T norm,
+                                   T diagonal) const {
       int stops = 0;
       if (lanes.first()) {
-        if (j() > first()) {
-          stops = control().amend(norm, none);
-          if (none && !stops && diagonal == T(0)) stops = control().stop(Stop::breakdown);
+        if (const bool of_column = j() > first(); of_column && none) {
+          in_doubt() = 1;
+          stops = diagonal == T(0) ? control().stop(Stop::breakdown) : 0;
+        } else if (of_column) {
           claimed() = norm;
-          stop() = stops;
+          stops = control().amend(norm, m - columns());
         }
         if (none || stops) {
-          exhausted() = cycle_done() = 1;
+          stop() = stops;
+          cycle_done() = 1;
           live() = -1;
         }
       }
@@ -267,12 +274,13 @@ class Gmres final : public Method<Space, T> {
     KRILU_INLINE void take(exec::Lanes lanes, const Multiplied& w, T of_v, T upper, T inside, T g_K) const {
       if (!lanes.first()) return;
       const Index k = j(), K = columns();
-      const T ww = w.ww, rest = ww - inside, below = rest <= T(0) ? T(0) : std::sqrt(rest);
-      const T least = std::sqrt(ww * no_digits);
-      const bool none = ww == T(0), doubt = none || below < least, full = K + 1 == m;
-      const Rotation r(upper, below, std::sqrt(inside + below * below));
-      const T next = -r.s * g_K;
-      const T norm = std::abs(!doubt ? next : r.length > least ? g_K * (least / r.length) : g_K);
+      // In doubt as much is taken for new as there may be: too little would let x take a step that is too long.
+      const T ww = w.ww, rest = ww - inside, least = ww * no_digits;
+      const bool none = ww == T(0), doubt = none || rest < least, full = K + 1 == m;
+      const T below = std::sqrt(doubt ? least : rest), size = std::sqrt(ww);
+      const Rotation r(upper, below, size);
+      const T next = -r.s * g_K, norm = std::abs(next);
+      const bool nothing = doubt && !(std::abs(upper) > size * negligible);
       const T unit_of_u = none ? T(1) : std::sqrt(rest > ww * few_digits ? rest : ww);
       h[K] = own() = of_v;
       H[k * (m + 1) + K] = r.length;
@@ -290,7 +298,7 @@ class Gmres final : public Method<Space, T> {
       j() = k + 1;
       columns() = K + 1;
       int stops = w.control().record(norm, none ? 0 : m - K - 1);
-      if (doubt && (none || full) && !stops && r.length == T(0)) stops = w.control().stop(Stop::breakdown);
+      if (nothing && (none || full) && !stops) stops = w.control().stop(Stop::breakdown);
       const bool done = stops || none || full;
       exhausted() = none;
       stop() = stops;
@@ -507,7 +515,7 @@ class Gmres final : public Method<Space, T> {
       if (!lanes.first()) return;
       if (s.columns() > 0) s.apart[s.columns()++] = 1;
       s.beta() = std::sqrt(rr);
-      if (s.in_doubt() && control().amend(s.beta(), false)) {
+      if (s.in_doubt() && control().amend(s.beta())) {
         s.beta() = 1;
         s.columns() = s.j() = s.first() = 0;
         s.cycle_done() = s.stop() = 1;

@@ -375,6 +375,57 @@ TEST(CudaSpace, ANegativeCountOfColumnsChangesNothing) {
   }
 }
 
+/// How often finish() ran, and the sums of column k over all steps, each of which dots one column more than the one
+/// before: finish() raises the count, and blocks that have nothing to do may begin late.
+template <class B, class T>
+std::vector<double> of_growing_columns(const Cuda& ex, std::size_t n, Index steps) {
+  const std::size_t stride = Columns<B>::stride_of(n);
+  const auto v = ex.allocate<B>(stride * std::size_t(steps));
+  const auto x = ex.allocate<T>(n), y = ex.allocate<T>(n);
+  const auto sums = ex.allocate<double>(std::size_t(steps) + 1);
+  const auto counts = ex.allocate<Index>(1);
+  const Columns<B> V{v.data(), stride};
+  const auto xs = x.view(), ys = y.view();
+  const auto to = sums.view();
+  const auto count = counts.scalar();
+  ex.for_each(
+      n, KRILU_FN(Index i) {
+        xs[i] = T(first_of(std::size_t(i)));
+        ys[i] = T(second_of(std::size_t(i)));
+        for (Index k = 0; k < steps; ++k) V[k][i] = B(entry(std::size_t(i), k));
+      });
+  ex.for_each(
+      std::size_t(steps) + 1, KRILU_FN(Index k) { to[k] = 0; });
+  ex.once(KRILU_FN() { count() = 0; });
+  for (Index step = 0; step < steps; ++step)
+    ex.dot_columns(
+        n, V, steps, count, 1, std::array{xs, ys}, KRILU_FN(Index k, Sums<T, 2> d) { to[k + 1] += double(d[0]); },
+        KRILU_FN(Lanes lanes) {
+          if (!lanes.first()) return;
+          to[0] += 1;
+          count() += 1;
+        });
+  return out(ex, sums);
+}
+
+TEST(CudaSpace, ColumnsMayGrowInNumberFromStepToStep) {
+  KRILU_REQUIRE_GPU();
+  const Cuda ex;
+  constexpr Index steps = 50;
+  for (std::size_t n : {1u, 1000u, 5000u, 70001u}) {
+    std::vector<double> want{double(steps)};
+    for (Index k = 0; k < steps; ++k) {
+      double dot = 0;
+      for (std::size_t i = 0; i < n; ++i) dot += double(entry(i, k)) * first_of(i);
+      want.push_back(double(steps - k) * dot);
+    }
+    for (int again = 0; again < 3; ++again) {
+      EXPECT_EQ((of_growing_columns<double, double>(ex, n, steps)), want) << n;
+      EXPECT_EQ((of_growing_columns<Half, float>(ex, n, steps)), want) << n;
+    }
+  }
+}
+
 /// Quarter turns and none, which are exact in any format: cosine and sine of rotation k.
 KRILU_INLINE int cosine_of(Index k) { return k % 3 == 0 ? 1 - int(k % 2) * 2 : 0; }
 KRILU_INLINE int sine_of(Index k) { return k % 3 == 0 ? 0 : 1 - int(k % 2) * 2; }

@@ -399,6 +399,19 @@ TYPED_TEST(GmresGoes, ANormThatIsInDoubtIsToldByTheNextProduct) {
     std::vector<double> b = random_values(50, 32);
     const Go limited = one.go(b, 1e-30, false, 1);
     EXPECT_GE(limited.claimed, limited.truth) << "not known yet";
+    for (int k = 0; k < 2; ++k) {  // on from there: a column that was in doubt is settled as the basis goes on
+      const Go g = one.go(disturbed(limited.left, 60 + std::uint64_t(k)), 0.1 * news, true);
+      EXPECT_EQ(g.reason, Stop::target);
+      EXPECT_LE(g.iterations, 3);
+      EXPECT_NEAR(g.claimed, g.truth, TypeParam::slack);
+    }
+    // Doubt after doubt, and the go goes on: each norm is set right but the last one, of what rounding leaves.
+    const int before = one.iteration;
+    const Go further = one.go(b, 0.01 * news, false, 15);
+    EXPECT_EQ(further.reason, Stop::target);
+    EXPECT_LE(further.iterations, 3);
+    EXPECT_NEAR(further.claimed, further.truth, TypeParam::slack);
+    EXPECT_LT(one.history()[std::size_t(before) + 1], 2 * news);
     for (int k = 0; k < 3; ++k) {
       const Go g = goes.go(b, 2 * news, k > 0);
       EXPECT_EQ(g.reason, Stop::target);

@@ -415,6 +415,16 @@ TYPED_TEST(Methods, GmresKeepsWhatASingularMatrixAllows) {
     EXPECT_NEAR(r.out.residual, std::sqrt(2), 1e-12);
     EXPECT_LE(r.out.iterations, 4);
   }
+  // Nor does the third where three eigenvalues are all that there is, of many rows, and one of them is 0.
+  test::Dense three(60, std::vector<double>(60, 0.0));
+  for (std::size_t i = 0; i < 60; ++i) three[i][i] = double(i % 3);
+  const auto some = test::random_values(60, 77);
+  double out_of_reach = 0;
+  for (std::size_t i = 0; i < 60; i += 3) out_of_reach += some[i] * some[i];
+  const Answer left = run<TypeParam>(from_dense(three), some, {.method = "gmres", .restart = no_restart});
+  EXPECT_NE(left.out.status, Status::converged);
+  EXPECT_NEAR(left.out.residual, std::sqrt(out_of_reach), 1e-10);
+  EXPECT_LE(left.out.iterations, 12);
   // Nothing at all is in reach.
   const Answer r = run<TypeParam>(from_dense({{0, 1}, {0, 0}}), {1, 0}, {.method = "gmres"});
   EXPECT_EQ(r.out.status, Status::breakdown);

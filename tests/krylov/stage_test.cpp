@@ -390,31 +390,30 @@ TEST(Goes, EndWhereTheLastNormWasLessThanWasClaimed) {
   Control<double> c;
   c.target = 1e-4;
   c.further = 1e-6;
-  c.early = 1;
   c.scale = 10;
   c.max_iterations = 7;
   c.history = history;
   c.feed = &feed;
   c.wish = &wish;
   EXPECT_EQ(c.record(1e-2), 0);
-  EXPECT_EQ(c.amend(1e-3, false), 0);
+  EXPECT_EQ(c.amend(1e-3), 0);
   EXPECT_EQ(c.iteration, 1);
   EXPECT_EQ(c.norm, 1e-3);
   EXPECT_EQ(history[1], 1e-2);
   EXPECT_EQ(c.least, 1e-2);
   Control<double> other = c, broken = c;
-  EXPECT_EQ(broken.amend(std::nan(""), false), 1);
+  EXPECT_EQ(broken.amend(std::nan("")), 1);
   EXPECT_EQ(broken.reason, Stop::not_finite);
-  EXPECT_EQ(other.amend(1e-4, false), 1) << "met, and not early";
+  EXPECT_EQ(other.amend(1e-4), 1) << "met, and not early";
   EXPECT_EQ(other.reason, Stop::target);
   // The first target was met early, and further is asked for; unless nothing more comes.
   c.early = 2;
   EXPECT_EQ(c.record(1e-4, 5), 0);
   EXPECT_TRUE(c.reached);
-  EXPECT_EQ(c.amend(1e-5, false), 0);
+  EXPECT_EQ(c.amend(1e-5, 5), 0);
   other = c;
-  EXPECT_EQ(other.amend(1e-6, false), 1);
-  EXPECT_EQ(c.amend(1e-5, true), 1);
+  EXPECT_EQ(other.amend(1e-6, 5), 1);
+  EXPECT_EQ(c.amend(1e-5, 0), 1) << "no room";
   EXPECT_EQ(c.reason, Stop::target);
 }
 
