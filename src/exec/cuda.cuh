@@ -42,14 +42,6 @@ __global__ void for_each_kernel(Turn turn, std::size_t n, F f) {
 }
 
 template <class F>
-__global__ void for_each_range_kernel(Turn turn, std::size_t n, F f) {
-  turn.take();
-  const std::size_t step = std::size_t(gridDim.x) * blockDim.x;
-  for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step)
-    f(static_cast<Index>(i), static_cast<Index>(i + 1));
-}
-
-template <class F>
 __global__ void once_kernel(Turn turn, F f) {
   turn.take();
   f();
@@ -190,11 +182,6 @@ class Cuda {
   void for_each(std::size_t n, F f) const {
     if (n == 0) return;
     launch(cuda::for_each_kernel<F>, grid(n), n, f);
-  }
-  template <class F>
-  void for_each_range(std::size_t n, F f) const {
-    if (n == 0) return;
-    launch(cuda::for_each_range_kernel<F>, grid(n), n, f);
   }
   template <class F>
   void once(F f) const {

@@ -95,10 +95,6 @@ class Emulated {
     enqueue([n, f](const Host& host) { host.for_each(n, f); });
   }
   template <class F>
-  void for_each_range(std::size_t n, F f) const {
-    enqueue([n, f](const Host& host) { host.for_each_range(n, f); });
-  }
-  template <class F>
   void once(F f) const {
     enqueue([f](const Host&) { f(); });
   }

@@ -112,7 +112,7 @@ class Host {
     });
   }
 
-  /// f(begin, end) over pieces that together cover 0 .. n-1.
+  /// f(begin, end) over pieces that together cover 0 .. n-1. The host's alone.
   template <class F>
   void for_each_range(std::size_t n, F f) const {
     const std::size_t pieces = (n + block - 1) / block;
