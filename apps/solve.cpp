@@ -80,8 +80,11 @@ std::string status_sentence(const Result& r, const Options& asked, bool over_ran
   unnamed.solver = unnamed.precond = "auto";
   const std::string neither =
       !over_ranks && solver::Ladder::serves(unnamed) ? ", or name neither --solver nor --precond" : "";
-  const std::string others = r.solver.find("gmres") == std::string::npos ? "--solver gmres, or another --precond"
-                                                                         : "another --precond" + neither;
+  const bool is_gmres = r.solver.find("gmres") != std::string::npos;
+  const std::string others = is_gmres ? "another --precond" + neither : "--solver gmres, or another --precond";
+  const std::string near_singular =
+      "the preconditioner's solves are unstable or the matrix is close to singular; try --precond ilut --scaling both" +
+      neither;
   switch (r.status) {
     case Status::converged: return green("converged") + " " + after;
     case Status::max_iterations:
@@ -90,13 +93,13 @@ std::string status_sentence(const Result& r, const Options& asked, bool over_ran
       if (r.rungs.size() > 1) return red("not converged") + " " + after + ": the last note says why";
       if (r.relative_residual > beyond_rounding)
         return red("stagnated") +
-               fmt::format(
-                   " {}: the true residual does not follow the recurrence's, since the preconditioner's solves "
-                   "are unstable or the matrix is close to singular; try --precond ilut --scaling both{}",
-                   after, neither);
+               fmt::format(" {}: the true residual does not follow the recurrence's, since {}", after, near_singular);
       return red("stagnated") +
              fmt::format(" {}: rounding allows no smaller residual here; a larger --rtol is met", after);
-    case Status::breakdown: return red("broke down") + fmt::format(" {}, twice: try {}", after, others);
+    case Status::breakdown:
+      return red("broke down") +
+             (is_gmres ? fmt::format(" {}, twice: the basis grows no further, since {}", after, near_singular)
+                       : fmt::format(" {}, twice: try {}", after, others));
     case Status::diverged: return red("diverged") + fmt::format(" {}: try {}", after, others);
     case Status::interrupted: return red("interrupted") + " " + after;
   }

@@ -140,6 +140,8 @@ class Report:
 
     def _sentence(self) -> str:
         after = f"after {_count(self.iterations, 'iteration')}"
+        near_singular = ("the preconditioner's solves are unstable or the matrix is close to singular; try "
+                         'precond="ilut" with scaling="both", or name neither solver nor precond')
         if self.status == "converged":
             return f"converged {after}"
         if self.status == "max_iterations":
@@ -148,14 +150,14 @@ class Report:
             if len(self.rungs) > 1:
                 return f"not converged {after}: the last note says why"
             if self.relative_residual > 1e-4:  # beyond rounding, but where x is some 1e12 times as large as b
-                return (f"stagnated {after}: the true residual does not follow the recurrence's, since the "
-                        "preconditioner's solves are unstable or the matrix is close to singular; try "
-                        'precond="ilut" with scaling="both", or name neither solver nor precond')
+                return f"stagnated {after}: the true residual does not follow the recurrence's, since {near_singular}"
             return f"stagnated {after}: rounding allows no smaller residual here; a larger rtol is met"
-        others = ("another precond, or name neither solver nor precond" if "gmres" in self.solver else
+        is_gmres = "gmres" in self.solver
+        others = ("another precond, or name neither solver nor precond" if is_gmres else
                   'solver="gmres", or another precond')
         if self.status == "breakdown":
-            return f"broke down {after}, twice: try {others}"
+            return (f"broke down {after}, twice: the basis grows no further, since {near_singular}" if is_gmres else
+                    f"broke down {after}, twice: try {others}")
         if self.status == "diverged":
             return f"diverged {after}: try {others}"
         return f"{self.status} {after}"

@@ -166,8 +166,23 @@ class Ladder(Case):
                         entries[i * side + j, to], entries[to, i * side + j] = 99, -101
         matrix = self.write("flow.mtx", matrix_text(side * side, entries))
         out = self.solve(matrix, "--solver", "gmres", "--precond", "dilu", status=3)
-        self.assertIn("the true residual does not follow the recurrence's", " ".join(out.split()))
+        words = " ".join(out.split())
+        self.assertIn("the basis grows no further", words)
+        self.assertIn("the preconditioner's solves are unstable or the matrix is close to singular", words)
         self.report(matrix, status=0)
+
+    def test_a_residual_that_does_not_follow_the_recurrence(self):
+        n = 12  # Hilbert's matrix, of condition 1e16, and a right-hand side that asks for a large x
+        entries = {(i, j): 1 / (i + j + 1) for i in range(n) for j in range(n)}
+        matrix = self.write("hilbert.mtx", matrix_text(n, entries))
+        rhs = self.write("b.txt", "".join(f"{(-1) ** i * (1 + i % 3)}\n" for i in range(n)))
+        done = self.run_command("solve", matrix, "--rhs", rhs, "--threads", "1", "--device", "host",
+                                "--solver", "gmres", "--precond", "none")
+        words = " ".join(done.stdout.split())
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("stagnated", words)
+        self.assertIn("the true residual does not follow the recurrence's, since the preconditioner's solves are "
+                      "unstable or the matrix is close to singular", words)
 
     def test_options_of_rungs_are_options_of_the_command(self):
         rows, entries = saddle_point(90)
