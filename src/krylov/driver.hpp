@@ -296,6 +296,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   constexpr double no_gain = 0.5;
   Stage<Space, T>* stage = next();
   int goes = 0;         // of this stage
+  int slow_goes = 0;    // one after another at whose rate the goes that are left will not do
   int looked = 0;       // iterations that ended early, to be looked at: its first ones, which are no go
   bool looking = true;  // whether the next ones do
   double claimed_digits = 0, true_digits = 0;  // of all goes of this stage; a claim counts as far as it was asked for
@@ -307,7 +308,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     out.notes.push_back("precision raised from " + from + " to " + higher->policy().name + " after " +
                         std::to_string(control.iteration) + " iterations: " + why);
     stage = higher;
-    goes = looked = 0;
+    goes = looked = slow_goes = 0;
     looking = true;
     claimed_digits = true_digits = 0;
     learnt = false;
@@ -368,7 +369,8 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     } else if (policy.refines) {
       // A claim is false where the true residual is twice what the stage believes, and little was gained; or where all
       // of its goes together keep too little of what they claim, once that is worth a judgement. Where it ran into its
-      // limit, its claim is true and nothing is forgotten, no precision would have done more.
+      // limit, its claim is true and nothing is forgotten, no precision would have done more. A slow go that has learnt
+      // something is forgiven once: the next one may be short for it.
       constexpr double false_claim = 2, grown = 1.01, enough_digits = 0.5;
       const bool limits = control.reason == Stop::limit;
       const double claimed = double(control.norm) / before;
@@ -377,6 +379,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
       const bool boasts =
           policy.truth > 0 && claimed_digits >= enough_digits && true_digits < policy.truth * claimed_digits;
       const double left = gain < 1 ? std::log(target / now.own) / std::log(gain) : 1e9;
+      slow_goes = !limits && goes + left > policy.most_goes + 0.5 ? slow_goes + 1 : 0;
       std::string why;
       const bool broke = control.reason == Stop::breakdown || control.reason == Stop::not_finite;
       if (broke && !(gain <= no_gain))
@@ -385,8 +388,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
         why = "the residual grew";
       else if ((gain > no_gain && gain > false_claim * claimed) || boasts)
         why = "its residual is not the true one";
-      else if (goes >= policy.most_goes || (limits && !policy.keeps && gain > no_gain) ||
-               (!limits && goes + left > policy.most_goes + 0.5))
+      else if (goes >= policy.most_goes || (limits && !policy.keeps && gain > no_gain) || slow_goes > int(policy.keeps))
         why = limits ? "its iterations did not do" : "at this rate its refinements will not do";
       if (why.empty()) out.outer_iterations -= on_the_way;
       if (!why.empty() && !raise(why)) finish(limits ? Status::max_iterations : Status::stagnated);

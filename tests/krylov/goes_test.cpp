@@ -146,9 +146,9 @@ TEST(Goes, ThatAreNotFiniteLeaveNothingBehind) {
 }
 
 /// Of a stage below double that is to keep so much of what it claims, and one in double after it.
-Ended refined(std::vector<ScriptedGo> goes, double truth) {
-  Scripted low(std::move(goes), true,
-               {.name = "low", .most_goes = 100, .floor = 1e-3, .truth = truth, .keeps = true, .refines = true});
+Ended refined(std::vector<ScriptedGo> goes, double truth, bool keeps = true) {
+  Scripted low(std::move(goes), keeps,
+               {.name = "low", .most_goes = 100, .floor = 1e-3, .truth = truth, .keeps = keeps, .refines = true});
   Scripted high({{1e-10}}, true);
   Outcome out = through({&low, &high}, 1e-9);
   return {std::move(out), low.log + high.log};
@@ -175,6 +175,18 @@ TEST(GoesBelowDouble, AreJudgedTogetherAndByNoMoreThanTheyWereAskedFor) {
   EXPECT_EQ(refined({nearly, half, half, half}, 0.65).log, "gggg") << "the third has 4 digits of 6.3";
   EXPECT_EQ(refined({{1e-3, Stop::target, 1e-8}}, 0.65).out.precision, "low");
   EXPECT_EQ(refined({{0.995, Stop::limit, 0.99}, {1e-2}}, 0.65).out.precision, "low") << "too little for a judgement";
+}
+
+TEST(GoesBelowDouble, ThatKeepWhatTheyLearnAreTooSlowWhereTwoInARowAre) {
+  const ScriptedGo slow{0.9, Stop::target, 0.9}, quick{1e-3};
+  EXPECT_EQ(refined({slow, quick}, 0).out.precision, "low");
+  EXPECT_EQ(refined({slow, quick, slow, quick}, 0).out.precision, "low");
+  const Ended e = refined({slow, slow, quick}, 0);
+  EXPECT_EQ(e.log, "ggg");
+  EXPECT_EQ(e.out.notes.at(0),
+            "precision raised from low to fp64 after 2 iterations: at this rate its refinements will "
+            "not do");
+  EXPECT_EQ(refined({slow, quick}, 0, false).log, "gg") << "what forgets will be as slow again";
 }
 
 }  // namespace
