@@ -51,6 +51,8 @@ struct Control {
   T target = 0;   // stop at or below this norm of the recurrence's residual
   T further = 0;  // the target instead, where that is reached by iteration `early`
   int early = 0;
+  T opening = 0;  // stop at or below this norm, where that is not reached before iteration `slow`
+  int slow = 0;
   // The target instead, where that is met with no more room left in what the method keeps than the go has taken since
   // iteration `begun`, and this one, at the pace of the last iterations, would not be met in it: the next go, which
   // begins with a residual that takes a place, would have to begin anew on its way. Without room a go that has met its
@@ -114,9 +116,13 @@ struct Control {
     if (!(norm_now - norm_now == T(0))) return stop(Stop::not_finite);
     return ends_with(norm_now, room) ? stop(Stop::target) : 0;
   }
-  /// Whether the last iteration, which ended with this norm, does what was asked for. The first target that is met says
-  /// what the last one is.
+  /// Whether the last iteration, which ended with this norm, does what was asked for. The opening counts where it is
+  /// met for the first time; the first target that is met says what the last one is.
   KRILU_INLINE bool ends_with(T norm_now, int room) {
+    if (norm_now <= opening) {
+      opening = 0;
+      if (iteration >= slow) return true;
+    }
     T goal = target;
     if (norm_now <= goal && !reached) {
       reached = true;

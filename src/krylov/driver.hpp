@@ -192,6 +192,7 @@ struct Asked {
   double norm, further;
   int few = 0;            // iterations: where they do for `norm`, `further` is asked for
   double filling = norm;  // is asked for where there is too little room in a basis for another go
+  double opening = 0;     // is enough where it takes many iterations; 0: nothing is
 };
 /// The target, or where it is too far for one go of this stage, the first of equal steps to it. Where few iterations a
 /// digit do that, a system is so well conditioned that the go is asked for a step of one go less.
@@ -200,19 +201,25 @@ inline Asked asked_of(const StagePolicy& stage, double now, double target) {
   constexpr double few = 3;       // iterations a digit
   if (!stage.refines) return {target, target};
   const double need = margin * target / now;
-  if (!(stage.floor > 0) || need >= stage.floor) return {margin * target, margin * target};
-  if (!(need > 0)) return {now * stage.floor, now * stage.floor};
+  const auto asked = [&](double step, double longer, int iterations, double filling) {
+    return Asked{now * step, now * longer, iterations, now * filling, stage.opening > step ? now * stage.opening : 0};
+  };
+  if (!(stage.floor > 0) || need >= stage.floor) return asked(need, need, 0, need);
+  if (!(need > 0)) return asked(stage.floor, stage.floor, 0, stage.floor);
   const double steps = std::ceil(std::log(need) / std::log(stage.floor)), step = std::pow(need, 1 / steps);
   const double longer = steps > 1 ? std::pow(need, 1 / (steps - 1)) : step;
-  const double filling = now * (stage.fills ? stage.floor : step);
-  if (!(longer >= stage.least_floor && stage.least_floor > 0)) return {now * step, now * step, 0, filling};
-  return {now * step, now * longer, int(few * -std::log10(step)), filling};
+  const double filling = stage.fills ? stage.floor : step;
+  if (!(longer >= stage.least_floor && stage.least_floor > 0)) return asked(step, step, 0, filling);
+  return asked(step, longer, int(few * -std::log10(step)), filling);
 }
 
 /// The floor follows what a go has reached when it was asked for a reduction: not less than that is worth asking for
-/// where it fell short, and more may be where it did not.
-inline void adapt(StagePolicy& stage, double asked, double reached) {
-  constexpr double short_of = 1.5, bolder = 0.1, worst = 0.5;
+/// where it fell short, and more may be where it did not. opened: it ended as one of the first, which are short.
+inline void adapt(StagePolicy& stage, double asked, double reached, bool opened = false) {
+  constexpr double short_of = 1.5, bolder = 0.1, worst = 0.5, next_opening = 1e-2;
+  stage.opening *= opened ? next_opening : 0;
+  stage.slow = 0;
+  if (opened) return;
   if (!(stage.least_floor > 0)) return;
   if (reached > short_of * asked)
     stage.floor = std::min(worst, reached);
@@ -329,6 +336,8 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     control.further = T(asked.further);
     control.early = control.iteration + asked.few;
     control.filling = T(asked.filling);
+    control.opening = T(asked.opening);
+    control.slow = control.iteration + policy.slow;
     control.begun = control.iteration;
     control.reached = false;
     const int most = looking ? std::min(policy.most_inner, policy.first_look) : policy.most_inner;
@@ -379,7 +388,8 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
       const bool boasts =
           policy.truth > 0 && claimed_digits >= enough_digits && true_digits < policy.truth * claimed_digits;
       const double left = gain < 1 ? std::log(target / now.own) / std::log(gain) : 1e9;
-      slow_goes = !limits && goes + left > policy.most_goes + 0.5 ? slow_goes + 1 : 0;
+      const bool opened = asked.opening > 0 && control.reason == Stop::target && double(control.norm) > asked.norm;
+      slow_goes = !limits && !opened && goes + left > policy.most_goes + 0.5 ? slow_goes + 1 : 0;
       std::string why;
       const bool broke = control.reason == Stop::breakdown || control.reason == Stop::not_finite;
       if (broke && !(gain <= no_gain))
@@ -392,7 +402,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
         why = limits ? "its iterations did not do" : "at this rate its refinements will not do";
       if (why.empty()) out.outer_iterations -= on_the_way;
       if (!why.empty() && !raise(why)) finish(limits ? Status::max_iterations : Status::stagnated);
-      if (why.empty() && !limits) adapt(policy, asked_reduction, gain);
+      if (why.empty() && !limits) adapt(policy, asked_reduction, gain, opened);
     } else if (control.reason == Stop::target) {
       // The recurrence was content and the true residual is not: go on from it, as long as that gains something.
       const bool gained = finite && now.two <= no_gain * before;

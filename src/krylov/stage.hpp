@@ -26,6 +26,9 @@ struct StagePolicy {
   int most_goes = std::numeric_limits<int>::max();   // before the next stage has its turn
   double floor = 0;        // no go is asked to reduce the residual by more than this; 0: for the target at once
   double least_floor = 0;  // the floor follows what goes really reach, down to this; 0: it stays
+  double opening = 0;      // is enough of a first go that takes `slow` iterations for it, and a hundredth of it of the
+  int slow = 0;            // next go: what rounding takes from a go is a part of the residual that it begins with, and
+                           // costs the fewer iterations the sooner the true residual shows it. 0: no go is so short
   double truth = 0;        // the next stage has its turn where goes keep less than this share of the digits they claim;
                            // 0: however little they keep
   bool keeps = false;      // goes go on with what those before have learnt: more of them do what a longer one would
@@ -143,6 +146,8 @@ class Refinement final : public Stage<Space, T> {
     inner.target = L(double(control.target) / two);
     inner.further = L(double(control.further) / two);
     inner.early = control.early;
+    inner.opening = L(double(control.opening) / two);
+    inner.slow = control.slow;
     inner.filling = L(double(control.filling) / two);
     inner.begun = control.begun;
     inner.scale = L(two * double(control.scale));

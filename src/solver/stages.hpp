@@ -183,6 +183,11 @@ krylov::StagePolicy Stages<Space, System>::policy_of(const Level& l) const {
   p.refines = l.factors != Format::fp64;
   // In double each cycle is a go of its own: one that gains little leaves the rest to factors that are not rounded.
   p.keeps = is_gmres() && l.matrix != Format::fp64;
+  // Each go has an end, which takes as long as 1 to 3 iterations here, and on a GPU more.
+  if (is_gmres() && std::is_same_v<Space, exec::Host> && !(options_.inner_tolerance > 0)) {
+    p.opening = 0.1;
+    p.slow = 12;
+  }
   if (l.matrix == Format::fp64) return p;
   constexpr int early = 50;  // a precision that fails is known then; what it has learnt stays, if the basis has room
   if (p.keeps && l.inner >= 2 * early) p.first_look = early;

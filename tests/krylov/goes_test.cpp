@@ -189,5 +189,16 @@ TEST(GoesBelowDouble, ThatKeepWhatTheyLearnAreTooSlowWhereTwoInARowAre) {
   EXPECT_EQ(refined({slow, quick}, 0, false).log, "gg") << "what forgets will be as slow again";
 }
 
+TEST(GoesBelowDouble, ThatOpenAreNotJudgedByTheirRate) {
+  const auto precision = [](double opening) {
+    Scripted low({{0.1, Stop::target, 0.1}, {1e-3, Stop::target, 1e-3}, {1e-3}}, true,
+                 {.name = "low", .most_goes = 4, .floor = 1e-4, .opening = opening, .refines = true});
+    Scripted high({{1e-10}}, true);
+    return through({&low, &high}, 1e-9).precision;
+  };
+  EXPECT_EQ(precision(0.1), "low");
+  EXPECT_EQ(precision(0), "fp64") << "9 goes at that rate";
+}
+
 }  // namespace
 }  // namespace krilu::test
