@@ -82,9 +82,11 @@ std::string status_sentence(const Result& r, const Options& asked, bool over_ran
       !over_ranks && solver::Ladder::serves(unnamed) ? ", or name neither --solver nor --precond" : "";
   const bool is_gmres = r.solver.find("gmres") != std::string::npos;
   const std::string others = is_gmres ? "another --precond" + neither : "--solver gmres, or another --precond";
+  const bool in_double = asked.solver != "gmres-ir" && (asked.precision == "auto" || asked.precision == "fp64");
+  const bool may_scale = in_double && !asked.device.starts_with("cuda");
   const std::string near_singular =
-      "the preconditioner's solves are unstable or the matrix is close to singular; try --precond ilut --scaling both" +
-      neither;
+      fmt::format("the preconditioner's solves are unstable or the matrix is close to singular; try {}{}",
+                  may_scale ? "--precond ilut --scaling both" : "another --precond", neither);
   switch (r.status) {
     case Status::converged: return green("converged") + " " + after;
     case Status::max_iterations:

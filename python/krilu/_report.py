@@ -140,8 +140,11 @@ class Report:
 
     def _sentence(self) -> str:
         after = f"after {_count(self.iterations, 'iteration')}"
-        near_singular = ("the preconditioner's solves are unstable or the matrix is close to singular; try "
-                         'precond="ilut" with scaling="both", or name neither solver nor precond')
+        in_double = self.asked.get("solver") != "gmres-ir" and self.asked.get("precision", "auto") in ("auto", "fp64")
+        may_scale = in_double and not self.asked.get("device", "auto").startswith("cuda")
+        near_singular = ("the preconditioner's solves are unstable or the matrix is close to singular; try " +
+                         ('precond="ilut" with scaling="both"' if may_scale else "another precond") +
+                         ", or name neither solver nor precond")
         if self.status == "converged":
             return f"converged {after}"
         if self.status == "max_iterations":

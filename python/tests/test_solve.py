@@ -248,6 +248,19 @@ def test_the_report_says_what_happened():
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_a_breakdown_says_why_and_what_to_try():
+    # The right-hand side becomes zero, and nothing is rounded on the way.
+    a, b = sp.csr_array(np.ones((2, 2))), np.array([1.0, -1.0])
+    _, report = krilu.solve(a, b, solver="gmres", precond="none", device="host")
+    words = " ".join(str(report).split())
+    assert report.status == "breakdown"
+    assert "the basis grows no further, since the preconditioner's solves are unstable or the matrix is close" in words
+    assert 'try precond="ilut" with scaling="both"' in words
+    # What is refused beside low precision is not advised there.
+    lower = dataclasses.replace(report, asked={**report.asked, "precision": "fp32"})
+    assert "try another precond, or" in " ".join(str(lower).split())
+
+
 def test_not_converging_is_a_status():
     x, report = krilu.solve(poisson(30), right_side(900), solver="cg", precond="none", max_iterations=3)
     assert not report.converged and report.status == "max_iterations" and report.iterations == 3

@@ -121,7 +121,7 @@ struct Control {
   KRILU_INLINE bool ends_with(T norm_now, int room) {
     if (norm_now <= opening) {
       opening = 0;
-      if (iteration >= slow) return true;
+      if (iteration >= slow && norm_now > target) return true;
     }
     T goal = target;
     if (norm_now <= goal && !reached) {

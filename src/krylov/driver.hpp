@@ -197,12 +197,14 @@ struct Asked {
 /// The target, or where it is too far for one go of this stage, the first of equal steps to it. Where few iterations a
 /// digit do that, a system is so well conditioned that the go is asked for a step of one go less.
 inline Asked asked_of(const StagePolicy& stage, double now, double target) {
-  constexpr double margin = 0.9;  // claims differ from the truth in lower precision
-  constexpr double few = 3;       // iterations a digit
+  constexpr double margin = 0.9;     // claims differ from the truth in lower precision
+  constexpr double few = 3;          // iterations a digit
+  constexpr double much_less = 0.1;  // else an opening would be a go for next to nothing
   if (!stage.refines) return {target, target};
   const double need = margin * target / now;
   const auto asked = [&](double step, double longer, int iterations, double filling) {
-    return Asked{now * step, now * longer, iterations, now * filling, stage.opening > step ? now * stage.opening : 0};
+    const bool opens = step < much_less * stage.opening;
+    return Asked{now * step, now * longer, iterations, now * filling, opens ? now * stage.opening : 0};
   };
   if (!(stage.floor > 0) || need >= stage.floor) return asked(need, need, 0, need);
   if (!(need > 0)) return asked(stage.floor, stage.floor, 0, stage.floor);
@@ -213,14 +215,20 @@ inline Asked asked_of(const StagePolicy& stage, double now, double target) {
   return asked(step, longer, int(few * -std::log10(step)), filling);
 }
 
+/// Whether a go that met what it was asked for, and claims this norm, ended because its opening was enough.
+inline bool has_opened(const Asked& asked, double claimed) {
+  constexpr double rounded = 1 + 1e-6;  // to the precision that the go tests in
+  return claimed > asked.norm && claimed <= rounded * asked.opening;
+}
+
 /// The floor follows what a go has reached when it was asked for a reduction: not less than that is worth asking for
-/// where it fell short, and more may be where it did not. opened: it ended as one of the first, which are short.
+/// where it fell short, and more may be where it did not. opened: its opening was enough, of which nothing is learnt;
+/// the go after the first one opens, too, further and whatever iterations that takes, and no other does.
 inline void adapt(StagePolicy& stage, double asked, double reached, bool opened = false) {
   constexpr double short_of = 1.5, bolder = 0.1, worst = 0.5, next_opening = 1e-2;
-  stage.opening *= opened ? next_opening : 0;
+  stage.opening = opened && stage.slow > 0 ? next_opening * stage.opening : 0;
   stage.slow = 0;
-  if (opened) return;
-  if (!(stage.least_floor > 0)) return;
+  if (opened || !(stage.least_floor > 0)) return;
   if (reached > short_of * asked)
     stage.floor = std::min(worst, reached);
   else if (asked <= 2 * stage.floor)
@@ -378,8 +386,8 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     } else if (policy.refines) {
       // A claim is false where the true residual is twice what the stage believes, and little was gained; or where all
       // of its goes together keep too little of what they claim, once that is worth a judgement. Where it ran into its
-      // limit, its claim is true and nothing is forgotten, no precision would have done more. A slow go that has learnt
-      // something is forgiven once: the next one may be short for it.
+      // limit, its claim is true and nothing is forgotten, no precision would have done more. Where goes keep what they
+      // learn, one alone that is too slow says little: the next may be quick for what this one has learnt.
       constexpr double false_claim = 2, grown = 1.01, enough_digits = 0.5;
       const bool limits = control.reason == Stop::limit;
       const double claimed = double(control.norm) / before;
@@ -388,7 +396,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
       const bool boasts =
           policy.truth > 0 && claimed_digits >= enough_digits && true_digits < policy.truth * claimed_digits;
       const double left = gain < 1 ? std::log(target / now.own) / std::log(gain) : 1e9;
-      const bool opened = asked.opening > 0 && control.reason == Stop::target && double(control.norm) > asked.norm;
+      const bool opened = control.reason == Stop::target && has_opened(asked, double(control.norm));
       slow_goes = !limits && !opened && goes + left > policy.most_goes + 0.5 ? slow_goes + 1 : 0;
       std::string why;
       const bool broke = control.reason == Stop::breakdown || control.reason == Stop::not_finite;
@@ -403,6 +411,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
       if (why.empty()) out.outer_iterations -= on_the_way;
       if (!why.empty() && !raise(why)) finish(limits ? Status::max_iterations : Status::stagnated);
       if (why.empty() && !limits) adapt(policy, asked_reduction, gain, opened);
+      if (why.empty() && limits && !on_the_way) policy.opening = 0;
     } else if (control.reason == Stop::target) {
       // The recurrence was content and the true residual is not: go on from it, as long as that gains something.
       const bool gained = finite && now.two <= no_gain * before;

@@ -26,12 +26,14 @@ struct StagePolicy {
   int most_goes = std::numeric_limits<int>::max();   // before the next stage has its turn
   double floor = 0;        // no go is asked to reduce the residual by more than this; 0: for the target at once
   double least_floor = 0;  // the floor follows what goes really reach, down to this; 0: it stays
-  double opening = 0;      // is enough of a first go that takes `slow` iterations for it, and a hundredth of it of the
-  int slow = 0;            // next go: what rounding takes from a go is a part of the residual that it begins with, and
-                           // costs the fewer iterations the sooner the true residual shows it. 0: no go is so short
-  double truth = 0;        // the next stage has its turn where goes keep less than this share of the digits they claim;
-                           // 0: however little they keep
-  bool keeps = false;      // goes go on with what those before have learnt: more of them do what a longer one would
+  // What rounding takes from a go is a part of the residual that it begins with: the sooner the true one shows it, the
+  // fewer iterations make it good. So `opening` is enough of a first go that takes `slow` iterations for it, and then
+  // more, but not all, of the next (krylov::adapt). 0: no go is so short.
+  double opening = 0;
+  int slow = 0;
+  double truth = 0;      // the next stage has its turn where goes keep less than this share of the digits they claim;
+                         // 0: however little they keep
+  bool keeps = false;    // goes go on with what those before have learnt: more of them do what a longer one would
   bool fills = false;    // a go fills a basis that has too little room for another: what it claims then can be trusted
   bool refines = false;  // in less than the driver's precision
 };

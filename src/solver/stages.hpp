@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -183,8 +184,10 @@ krylov::StagePolicy Stages<Space, System>::policy_of(const Level& l) const {
   p.refines = l.factors != Format::fp64;
   // In double each cycle is a go of its own: one that gains little leaves the rest to factors that are not rounded.
   p.keeps = is_gmres() && l.matrix != Format::fp64;
-  // Each go has an end, which takes as long as 1 to 3 iterations here, and on a GPU more.
-  if (is_gmres() && std::is_same_v<Space, exec::Host> && !(options_.inner_tolerance > 0)) {
+  // A go more has an end more, which takes as long as 1 to 3 iterations on the host, and longer on a GPU: less than it
+  // saves where digits are slow to come (bench/results/opening-goes.json).
+  constexpr int enough_goes = 6;
+  if (is_gmres() && std::is_same_v<Space, exec::Host> && !(options_.inner_tolerance > 0) && l.goes >= enough_goes) {
     p.opening = 0.1;
     p.slow = 12;
   }

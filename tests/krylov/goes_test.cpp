@@ -190,14 +190,22 @@ TEST(GoesBelowDouble, ThatKeepWhatTheyLearnAreTooSlowWhereTwoInARowAre) {
 }
 
 TEST(GoesBelowDouble, ThatOpenAreNotJudgedByTheirRate) {
-  const auto precision = [](double opening) {
-    Scripted low({{0.1, Stop::target, 0.1}, {1e-3, Stop::target, 1e-3}, {1e-3}}, true,
-                 {.name = "low", .most_goes = 4, .floor = 1e-4, .opening = opening, .refines = true});
+  const auto notes = [](double opening, double gain) {
+    Scripted low({{gain, Stop::target, 0.1}, {1e-3, Stop::target, 1e-3}, {1e-3}}, false,
+                 {.name = "low", .most_goes = 4, .floor = 1e-5, .opening = opening, .slow = 1, .refines = true});
     Scripted high({{1e-10}}, true);
-    return through({&low, &high}, 1e-9).precision;
+    return through({&low, &high}, 1e-9).notes;
   };
-  EXPECT_EQ(precision(0.1), "low");
-  EXPECT_EQ(precision(0), "fp64") << "9 goes at that rate";
+  EXPECT_TRUE(notes(0.1, 0.1).empty());
+  const std::string too_slow =
+      "precision raised from low to fp64 after 1 iterations: at this rate its refinements "
+      "will not do";
+  ASSERT_EQ(notes(0, 0.1).size(), 1u);
+  EXPECT_EQ(notes(0, 0.1)[0], too_slow) << "9 goes at that rate";
+  EXPECT_TRUE(notes(0.1, 0.4).empty()) << "it gained something";
+  ASSERT_EQ(notes(0.1, 0.6).size(), 1u);
+  EXPECT_EQ(notes(0.1, 0.6)[0],
+            "precision raised from low to fp64 after 1 iterations: its residual is not the true one");
 }
 
 }  // namespace

@@ -96,11 +96,11 @@ TEST(AskedOf, AnOpeningIsEnoughWhereItIsLess) {
   EXPECT_DOUBLE_EQ(asked.opening, 0.5);
   p.opening = 0;
   EXPECT_EQ(krylov::asked_of(p, 5, 5e-12).norm, asked.norm);
-  p.opening = 9e-5;
-  EXPECT_EQ(krylov::asked_of(p, 5, 5e-12).opening, 0) << "of three equal steps each is as long";
+  p.opening = 9e-4;
+  EXPECT_EQ(krylov::asked_of(p, 5, 5e-12).opening, 0) << "three equal steps are ten times that, nearly";
   EXPECT_EQ(krylov::asked_of(p, 5, 1e-3).opening, 0) << "one go will do";
   p.floor = 0;
-  EXPECT_DOUBLE_EQ(krylov::asked_of(p, 5, 5e-12).opening, 4.5e-4) << "no floor";
+  EXPECT_DOUBLE_EQ(krylov::asked_of(p, 5, 5e-12).opening, 4.5e-3) << "no floor";
   p.refines = false;
   EXPECT_EQ(krylov::asked_of(p, 5, 5e-12).opening, 0);
 }
@@ -143,6 +143,8 @@ TEST(Goes, OpenWhereThatTakesManyIterations) {
   const auto stops_after = [&](double reduction, int slow) {
     Control<double> c;
     c.target = 1e-6;
+    c.further = 1e-9;
+    c.early = 1;
     c.opening = 0.1;
     c.slow = slow;
     c.max_iterations = 59;
@@ -156,8 +158,9 @@ TEST(Goes, OpenWhereThatTakesManyIterations) {
   EXPECT_EQ(stops_after(0.7, 0), 7);
   EXPECT_EQ(stops_after(0.7, 7), 7);
   EXPECT_EQ(stops_after(0.7, 8), 39) << "the opening was met before that";
-  EXPECT_EQ(stops_after(1e-7, 0), 1);
-  EXPECT_EQ(stops_after(1e-7, 9), 1) << "both at once";
+  EXPECT_EQ(stops_after(1e-7, 0), 2) << "both at once: the further target";
+  EXPECT_EQ(stops_after(1e-7, 9), 2);
+  EXPECT_EQ(stops_after(1e-10, 0), 1);
 }
 
 // What the newest iteration ended with may turn out to be less than was recorded.
@@ -264,6 +267,16 @@ TEST(Adapt, FollowsWhatGoesReachBetweenItsBounds) {
   EXPECT_DOUBLE_EQ(p.floor, 0.1);
 }
 
+TEST(AskedOf, AnOpeningIsWhatEndedAGoThatClaimsNoMore) {
+  const krylov::Asked asked{1e-4, 1e-4, 0, 1e-4, 0.1};
+  EXPECT_TRUE(krylov::has_opened(asked, 0.08));
+  EXPECT_TRUE(krylov::has_opened(asked, 0.1 * (1 + 1e-7))) << "rounded to single precision";
+  EXPECT_FALSE(krylov::has_opened(asked, 1e-4)) << "it met all that was asked for";
+  EXPECT_FALSE(krylov::has_opened(asked, 0.3)) << "it ended for another reason";
+  EXPECT_FALSE(krylov::has_opened(asked, std::nan("")));
+  EXPECT_FALSE(krylov::has_opened({1e-4, 1e-4, 0, 1e-4, 0}, 0.08)) << "none was asked for";
+}
+
 TEST(Adapt, OpeningsAreTheFirstGoesAlone) {
   StagePolicy p = refining(1e-5, 1e-6);
   p.opening = 0.1;
@@ -272,6 +285,9 @@ TEST(Adapt, OpeningsAreTheFirstGoesAlone) {
   EXPECT_DOUBLE_EQ(p.opening, 1e-3);
   EXPECT_EQ(p.slow, 0) << "the first one has shown it";
   EXPECT_DOUBLE_EQ(p.floor, 1e-5) << "nothing was learnt of that";
+  StagePolicy other = p;
+  krylov::adapt(other, 1e-4, 9e-4, true);
+  EXPECT_EQ(other.opening, 0) << "the second is the last";
   krylov::adapt(p, 1e-4, 1e-4);
   EXPECT_EQ(p.opening, 0);
   p.opening = 0.1;

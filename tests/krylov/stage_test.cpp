@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -313,6 +314,70 @@ TEST(Goes, OfRefinementEndWithTheirBasis) {
     EXPECT_EQ(out.outer_iterations, 3);
     EXPECT_LE(out.iterations, 160);
   }
+}
+
+/// Another stage, whose goes are written down.
+class Watched final : public Stage<exec::Host, double> {
+ public:
+  explicit Watched(Stage<exec::Host, double>& stage) : Stage(stage.policy()), stage_(stage) {}
+  void go(const double* b, double* x, double* r, double two, krylov::Control<double>& control,
+          const std::function<void()>& then) override {
+    const int begun = control.iteration;
+    stage_.go(b, x, r, two, control, then);
+    claims.push_back(control.norm / two);
+    iterations.push_back(control.iteration - begun);
+  }
+  bool forget() override { return stage_.forget(); }
+  std::size_t bytes() const override { return stage_.bytes(); }
+  std::vector<double> claims;  // of each go, of the residual that it began with
+  std::vector<int> iterations;
+
+ private:
+  Stage<exec::Host, double>& stage_;
+};
+
+// The first two goes of GMRES in single precision where digits are slow to come, and how many iterations they save.
+TEST(Goes, OfRefinementOpenWhereTheFirstIsSlow) {
+  const CsrMatrix a = generate("gen:poisson2d:40x40");
+  const exec::Host space(2);
+  const auto n = std::size_t(a.rows);
+  const auto b = to_device(space, std::vector<double>(n, 1.0));
+  const auto solved = [&](double opening, int slow) {
+    const Product<exec::Host, double> A(space, a);
+    const Product<exec::Host, float> A_low(space, a);
+    precond::None<exec::Host, float> none(space, n);
+    const auto gmres = krylov::make_method<exec::Host, float>(space, "gmres", a.rows, 400);
+    const StagePolicy policy{.name = "p",
+                             .most_goes = 50,
+                             .floor = 1e-5,
+                             .least_floor = 1e-6,
+                             .opening = opening,
+                             .slow = slow,
+                             .keeps = true,
+                             .fills = true,
+                             .refines = true};
+    krylov::Refinement<exec::Host, double, float> stage(space, policy, a.rows, *gmres, A_low, none, nullptr, nullptr);
+    Watched watched(stage);
+    Stage<exec::Host, double>* next = &watched;
+    const auto x = to_device(space, std::vector<double>(n, 0.0));
+    Monitor monitor;
+    krylov::Driver<exec::Host, double> driver(space, a.rows);
+    const Outcome out = driver.run([&] { return std::exchange(next, nullptr); }, A, b, x, until(1e-10), monitor);
+    EXPECT_EQ(out.status, Status::converged);
+    return std::pair(watched, out.iterations);
+  };
+  const auto [straight, iterations] = solved(0, 12);
+  EXPECT_LT(straight.claims.at(0), 1e-3);
+  const auto [open, fewer] = solved(0.1, 12);
+  EXPECT_GE(open.iterations.at(0), 12);
+  EXPECT_LE(open.claims.at(0), 0.1);
+  EXPECT_GT(open.claims.at(0), 0.05) << "the first iteration that does";
+  EXPECT_LE(open.claims.at(1), 1e-3);
+  EXPECT_GT(open.claims.at(1), 3e-4) << "not the step of 3e-5 to the target";
+  EXPECT_LT(fewer, iterations);
+  const int first = open.iterations.at(0);
+  EXPECT_EQ(solved(0.1, first).first.iterations, open.iterations);
+  EXPECT_EQ(solved(0.1, first + 1).first.iterations, straight.iterations) << "not slow enough";
 }
 
 // Half an iteration of BiCGStab counts as one only where it is the last: not where a target is met that moves on.

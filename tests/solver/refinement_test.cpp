@@ -187,6 +187,27 @@ TEST(OuterSteps, AreFewerWhereEachTakesFewIterations) {
   }
 }
 
+// The first is short on the host where digits are slow to come, unless steps are few or their length was named.
+TEST(OuterSteps, BeginShortOnTheHostAndTakeFewerIterations) {
+  const CsrMatrix a = generate("gen:poisson2d:40x40");
+  const std::vector<double> b(std::size_t(a.rows), 1.0);
+  const auto solved = [&](const char* device, int outer, double inner_tolerance) {
+    Options o = options("gmres-ir", "jacobi", {"fp32", device}, 1e-10);
+    o.outer_iterations = outer;
+    o.inner_tolerance = inner_tolerance;
+    SCOPED_TRACE(words(o));
+    const Solved s = judged(a, b, o);
+    EXPECT_STREQ(to_string(s.r.status), "converged");
+    return std::pair(s.r.outer_iterations, s.r.iterations);
+  };
+  const auto on_host = solved("host", 0, 0), elsewhere = solved("emulated", 0, 0);
+  EXPECT_EQ(on_host.first, elsewhere.first + 1);
+  EXPECT_LT(on_host.second, elsewhere.second);
+  EXPECT_EQ(solved("host", 6, 0), on_host);
+  EXPECT_EQ(solved("host", 5, 0), elsewhere);
+  EXPECT_EQ(solved("host", 0, 1e-4).first, solved("emulated", 0, 1e-4).first);
+}
+
 TEST(Storage, FactorsInLowPrecisionServeFgmresAlmostAsWell) {
   const CsrMatrix a = generate("gen:convdiff2d:30x30");
   const auto b = random_values(900, 13);
