@@ -523,7 +523,7 @@ class FaceLoops {
   static void
   strips_from(const FacePlan::Within* within, Index f, const Index* strip_end, Index first, Index last, Index reach,
               Kept<State>* ring, std::size_t mask, FromOwner from_owner, Read read, FaceFunction face) {
-    constexpr Index cells_ahead = 48, faces_ahead = 64;
+    constexpr Index cells_ahead = 96, faces_ahead = 128;
     const Index first_face = f;
     Index filled = first;
     for (Index c = first; c < last; c += FacePlan::strip) {
