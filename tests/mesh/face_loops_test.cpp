@@ -246,6 +246,18 @@ TEST(FaceLoops, WhatIsFastOnAPieceHasToBeOnTheWholeMesh) {
   EXPECT_EQ(chosen(false, 2000, flattered).strategy, "colours");
 }
 
+TEST(FaceLoops, WhatIsHardlyFasterOnASmallPieceIsNotTriedOnTheWholeMesh) {
+  const std::map<std::string, std::array<double, 2>> hardly{
+      {"tiles", {5, 50}}, {"diagonal", {4, 45}}, {"gather", {7, 70}}, {"colours", {3.5, 30}}};
+  FaceLoopReport r = chosen(true, 1000, hardly);
+  EXPECT_EQ(r.strategy, "diagonal");
+  EXPECT_TRUE(r.finalists.empty());
+  r = chosen(true, 4000, hardly);  // half of the mesh
+  EXPECT_EQ(r.strategy, "colours");
+  EXPECT_EQ(r.finalists.size(), 2u);
+  EXPECT_EQ(chosen(false, 1000, hardly).strategy, "colours") << "where pieces tell enough";
+}
+
 TEST(FaceLoops, SayWhatWasDone) {
   const Mesh m = generate_mesh("mesh:box:20x20x20:random");
   for (const std::string& strategy : strategies) {
