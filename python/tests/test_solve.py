@@ -256,6 +256,9 @@ def test_a_breakdown_says_why_and_what_to_try():
     assert report.status == "breakdown"
     assert "the basis grows no further, since the preconditioner's solves are unstable or the matrix is close" in words
     assert 'try precond="ilut" with scaling="both"' in words
+    stagnated = dataclasses.replace(report, status="stagnated", rungs=[], relative_residual=0.5)
+    assert ("the true residual does not follow the recurrence's, since the preconditioner's solves are unstable"
+            in " ".join(str(stagnated).split()))
     # What is refused beside low precision is not advised there.
     lower = dataclasses.replace(report, asked={**report.asked, "precision": "fp32"})
     assert "try another precond, or" in " ".join(str(lower).split())

@@ -72,7 +72,8 @@ PlanData choose_plan(const exec::Host& host, const Mesh& mesh, const FaceLoopOpt
       }
     }
     if (!trials.final_on_whole_mesh || by_tiles(best) || sample.mesh.cells == mesh.cells) rival = best;
-    // Of so large a mesh no cache holds what stood in one with the piece: what won by that alone is not set up for it.
+    // A mesh of many pieces is not likely to stand in a cache where one does. What may have won by that alone is not
+    // set up for all of it: if it does, little is lost.
     constexpr Index many_pieces = 4;
     constexpr double clearly = 1.25;
     if (mesh.cells / many_pieces >= sample.mesh.cells && least_in_tiles < clearly * least) best = rival;

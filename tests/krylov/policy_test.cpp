@@ -11,8 +11,24 @@
 namespace krilu::test {
 namespace {
 
+using krylov::Control;
 using krylov::StagePolicy;
 using krylov::Stop;
+
+/// What a control writes to.
+struct Written {
+  double history[200] = {};
+  Monitor::Feed feed;
+  int wish = 0;
+  Control<double> control() {
+    Control<double> c;
+    c.max_iterations = 199;
+    c.history = history;
+    c.feed = &feed;
+    c.wish = &wish;
+    return c;
+  }
+};
 
 StagePolicy refining(double floor, double least = 0) {
   return {.name = "p", .floor = floor, .least_floor = least, .fills = true, .refines = true};
@@ -107,19 +123,12 @@ TEST(AskedOf, AnOpeningIsEnoughWhereItIsLess) {
 
 // Conditioned well enough for a few iterations a go, a system has fewer goes; and no more of them where it is not.
 TEST(Goes, GoFurtherWhereFewIterationsDo) {
-  using krylov::Control;
-  double history[40] = {};
-  Monitor::Feed feed;
-  int wish = 0;
+  Written written;
   const auto stops_after = [&](double reduction) {  // of an iteration
-    Control<double> c;
+    Control<double> c = written.control();
     c.target = 1e-4;
     c.further = 1e-6;
     c.early = 5;
-    c.max_iterations = 40;
-    c.history = history;
-    c.feed = &feed;
-    c.wish = &wish;
     for (double norm = reduction; c.reason == Stop::none; norm *= reduction) {
       const bool met = c.is_met_by(norm);
       EXPECT_EQ(c.record(norm), met);
@@ -136,21 +145,14 @@ TEST(Goes, GoFurtherWhereFewIterationsDo) {
 
 // A first go that is slow ends where it has come as far as an opening, and is not asked again.
 TEST(Goes, OpenWhereThatTakesManyIterations) {
-  using krylov::Control;
-  double history[60] = {};
-  Monitor::Feed feed;
-  int wish = 0;
+  Written written;
   const auto stops_after = [&](double reduction, int slow) {
-    Control<double> c;
+    Control<double> c = written.control();
     c.target = 1e-6;
     c.further = 1e-9;
     c.early = 1;
     c.opening = 0.1;
     c.slow = slow;
-    c.max_iterations = 59;
-    c.history = history;
-    c.feed = &feed;
-    c.wish = &wish;
     for (double norm = reduction; c.reason == Stop::none; norm *= reduction) c.record(norm);
     EXPECT_EQ(c.reason, Stop::target);
     return c.iteration;
@@ -165,23 +167,16 @@ TEST(Goes, OpenWhereThatTakesManyIterations) {
 
 // What the newest iteration ended with may turn out to be less than was recorded.
 TEST(Goes, EndWhereTheLastNormWasLessThanWasClaimed) {
-  using krylov::Control;
-  double history[8] = {};
-  Monitor::Feed feed;
-  int wish = 0;
-  Control<double> c;
+  Written written;
+  Control<double> c = written.control();
   c.target = 1e-4;
   c.further = 1e-6;
   c.scale = 10;
-  c.max_iterations = 7;
-  c.history = history;
-  c.feed = &feed;
-  c.wish = &wish;
   EXPECT_EQ(c.record(1e-2), 0);
   EXPECT_EQ(c.amend(1e-3), 0);
   EXPECT_EQ(c.iteration, 1);
   EXPECT_EQ(c.norm, 1e-3);
-  EXPECT_EQ(history[1], 1e-2);
+  EXPECT_EQ(written.history[1], 1e-2);
   EXPECT_EQ(c.least, 1e-2);
   Control<double> other = c, broken = c;
   EXPECT_EQ(broken.amend(std::nan("")), 1);
@@ -201,21 +196,14 @@ TEST(Goes, EndWhereTheLastNormWasLessThanWasClaimed) {
 
 // A go that meets its target with less room left than it took fills what is kept; others leave the room to the next.
 TEST(Goes, FillWhatHasNoRoomForAnother) {
-  using krylov::Control;
-  double history[200] = {};
-  Monitor::Feed feed;
-  int wish = 0;
+  Written written;
   // 10 iterations are kept; reduction: of an iteration, and `later` of one behind the target.
   const auto stops_after = [&](double reduction, double filling, double later, int before) {
-    Control<double> c;
+    Control<double> c = written.control();
     c.target = 1e-4;
     c.filling = filling;
     c.begun = c.iteration = before;
-    c.max_iterations = 199;
-    c.history = history;
-    c.feed = &feed;
-    c.wish = &wish;
-    history[before] = 1;
+    written.history[before] = 1;
     int room = 10;
     for (double norm = 1; c.reason == Stop::none;) {
       norm *= norm > 1e-4 ? reduction : later;
