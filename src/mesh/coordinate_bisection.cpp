@@ -339,7 +339,7 @@ class InRows {
 template <class Block>
 bool rows_are_nearer(const exec::Host& host, const Mesh& mesh, Index blocks, Block block,
                      const std::array<double, 3>& unit, Index* scratch) {
-  constexpr size_t enough_cells = 1 << 15, enough_faces = 1 << 15, fewest_blocks = 4;
+  constexpr size_t enough_cells = 1 << 15, enough_faces = 1 << 13, fewest_blocks = 4;
   constexpr double clearly = 0.4;
   const auto cells = size_t(mesh.cells), faces = size_t(mesh.faces());
   const size_t looked_at = std::min(size_t(blocks), fewest_blocks + enough_cells * size_t(blocks) / cells);

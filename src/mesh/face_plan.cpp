@@ -119,11 +119,36 @@ void arrange(const exec::Host& host, PlanData& plan, const Mesh& mesh, const Buf
   plan.view.rows = cells;
 }
 
-/// Cells with boundary faces, and their faces.
-void arrange_boundary(PlanData& plan, const Mesh& mesh, const Buffer<Index>& place) {
+/// Some of a mesh's cells, numbered in its sequence. What a look at one reads stays in a core's cache: a bit of each
+/// cell, and a count of each 64.
+class SomeCells {
+ public:
+  explicit SomeCells(Index cells) : bits_(std::size_t(cells) / 64 + 1), before_(bits_.size()) {}
+  void add(Index cell) { bits_[std::size_t(cell) / 64] |= std::uint64_t(1) << cell % 64; }
+  /// After the last one was added, before their numbers are asked for.
+  void count() {
+    Index sum = 0;
+    for (std::size_t w = 0; w < bits_.size(); ++w) {
+      before_[w] = sum;
+      sum += std::popcount(bits_[w]);
+    }
+  }
+  bool has(Index cell) const { return bits_[std::size_t(cell) / 64] >> cell % 64 & 1; }
+  Index number(Index cell) const {
+    const auto w = std::size_t(cell) / 64;
+    return before_[w] + std::popcount(bits_[w] & ((std::uint64_t(1) << cell % 64) - 1));
+  }
+
+ private:
+  std::vector<std::uint64_t> bits_;
+  std::vector<Index> before_;
+};
+
+/// Cells with boundary faces, and their faces. place(c): where the mesh's cell c stands.
+template <class Place>
+void arrange_boundary(PlanData& plan, const Mesh& mesh, Place place) {
   std::vector<std::pair<Index, Index>> faces;  // cell, face
-  for (std::size_t f = 0; f < mesh.boundary.size(); ++f)
-    faces.emplace_back(place[std::size_t(mesh.boundary[f])], Index(f));
+  for (std::size_t f = 0; f < mesh.boundary.size(); ++f) faces.emplace_back(place(mesh.boundary[f]), Index(f));
   std::sort(faces.begin(), faces.end());
   for (const auto& [cell, face] : faces) {
     if (plan.boundary_cell.empty() || plan.boundary_cell.back() != cell) {
@@ -162,16 +187,18 @@ PlanData face_plan(const exec::Host& host, const Mesh& mesh, const CellBlocks& b
     std::iota(plan.cell_order.begin(), plan.cell_order.end(), 0);
   else
     std::copy(blocks.order.begin(), blocks.order.end(), plan.cell_order.begin());
-  Buffer<Index> place(cells);  // of the mesh's cells among the plan's
-  host.for_each_range(cells, [&](Index begin, Index end) {
-    for (Index k = begin; k < end; ++k) place[std::size_t(plan.cell_order[std::size_t(k)])] = k;
-  });
-  if (strategy == FaceStrategy::tiles || strategy == FaceStrategy::diagonal)
-    arrange_tiles(host, plan, mesh, place, blocks.offsets, tuning, orders);
-  else
+  if (strategy == FaceStrategy::tiles || strategy == FaceStrategy::diagonal) {
+    const TilePlaces places(host, plan.cell_order, blocks.offsets);
+    arrange_tiles(host, plan, mesh, places, blocks.offsets, tuning, orders);
+    arrange_boundary(plan, mesh, [&](Index c) { return places[c]; });
+  } else {
+    Buffer<Index> place(cells);  // of the mesh's cells among the plan's
+    host.for_each_range(cells, [&](Index begin, Index end) {
+      for (Index k = begin; k < end; ++k) place[std::size_t(plan.cell_order[std::size_t(k)])] = k;
+    });
     arrange(host, plan, mesh, place, tuning);
-
-  arrange_boundary(plan, mesh, place);
+    arrange_boundary(plan, mesh, [&](Index c) { return place[std::size_t(c)]; });
+  }
   plan.view.long_rows = Index(plan.long_row.size());
   plan.view.slices = Index(plan.slice_of.size());
   plan.each([&](auto& buffer, auto& pointer) {
@@ -206,28 +233,19 @@ Piece piece_of(const Mesh& mesh, const CellBlocks& blocks, Index most) {
     if (first > 0 && cells_of(first - 1, last) <= most) --first;
   }
   const Index begin = blocks.offsets[std::size_t(first)], end = blocks.offsets[std::size_t(last)];
+  const auto cell = [&](Index k) { return blocks.order.empty() ? k : blocks.order[std::size_t(k)]; };
   Piece piece;
   piece.mesh.cells = end - begin;
-  // The piece keeps the sequence in which the mesh has its cells.
-  std::vector<Index> chosen(std::size_t(end - begin));
-  for (Index k = begin; k < end; ++k)
-    chosen[std::size_t(k - begin)] = blocks.order.empty() ? k : blocks.order[std::size_t(k)];
-  std::sort(chosen.begin(), chosen.end());
-  // Of most faces one look at a bit, which stays in cache, is enough.
-  std::vector<bool> is_chosen(std::size_t(mesh.cells), false);
-  Buffer<Index> number(std::size_t(mesh.cells));  // of the chosen ones
-  for (std::size_t i = 0; i < chosen.size(); ++i) {
-    is_chosen[std::size_t(chosen[i])] = true;
-    number[std::size_t(chosen[i])] = Index(i);
-  }
+  SomeCells chosen(mesh.cells);
+  for (Index k = begin; k < end; ++k) chosen.add(cell(k));
+  chosen.count();
   for (std::size_t f = 0; f < mesh.owner.size(); ++f) {
-    const auto o = std::size_t(mesh.owner[f]), q = std::size_t(mesh.neighbour[f]);
-    if (!is_chosen[o] || !is_chosen[q]) continue;
-    piece.mesh.owner.push_back(number[o]);
-    piece.mesh.neighbour.push_back(number[q]);
+    const Index o = mesh.owner[f], q = mesh.neighbour[f];
+    if (!chosen.has(o) || !chosen.has(q)) continue;
+    piece.mesh.owner.push_back(chosen.number(o));
+    piece.mesh.neighbour.push_back(chosen.number(q));
   }
-  for (Index k = begin; k < end; ++k)
-    piece.blocks.order.push_back(number[std::size_t(blocks.order.empty() ? k : blocks.order[std::size_t(k)])]);
+  for (Index k = begin; k < end; ++k) piece.blocks.order.push_back(chosen.number(cell(k)));
   for (Index t = first; t <= last; ++t) piece.blocks.offsets.push_back(blocks.offsets[std::size_t(t)] - begin);
   return piece;
 }

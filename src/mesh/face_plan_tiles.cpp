@@ -28,10 +28,9 @@ constexpr auto itself = [](Index i) { return i; };
 
 class Arrangement {
  public:
-  /// place: where each of the mesh's cells stands among the plan's.
-  Arrangement(const exec::Host& host, PlanData& plan, const Mesh& mesh, const Buffer<Index>& place,
+  Arrangement(const exec::Host& host, PlanData& plan, const Mesh& mesh, const TilePlaces& places,
               std::span<const Index> offsets, const FaceTuning& tuning)
-      : host_(host), plan_(plan), mesh_(mesh), place_(place), tuning_(tuning), faces_(mesh.faces()) {
+      : host_(host), plan_(plan), mesh_(mesh), places_(places), tuning_(tuning), faces_(mesh.faces()) {
     plan.tile_cell.assign(offsets.begin(), offsets.end());
     if (plan.tile_cell.empty()) plan.tile_cell.push_back(0);
     tiles_ = Index(plan.tile_cell.size()) - 1;
@@ -81,34 +80,33 @@ class Arrangement {
 
   /// Where the cells of all faces stand; those within tiles go to their tiles, the others between them.
   void deal() {
-    const auto pieces = std::size_t(std::clamp<Index>(faces_ / 16 / std::max<Index>(1, tiles_), 1, host_.threads()));
+    const Index hands = tiles_ * places_.parts_of_a_tile();
+    const auto pieces = std::size_t(std::clamp<Index>(faces_ / 16 / std::max<Index>(1, hands), 1, host_.threads()));
     const auto first_of_piece = [&](std::size_t p) {
       return Index(std::int64_t(faces_) * std::int64_t(p) / std::int64_t(pieces));
     };
     dealt_.reserve(pieces);
-    for (std::size_t p = 0; p < pieces; ++p) dealt_.emplace_back(first_of_piece(p + 1) - first_of_piece(p), tiles_);
+    for (std::size_t p = 0; p < pieces; ++p) dealt_.emplace_back(first_of_piece(p + 1) - first_of_piece(p), hands);
     std::vector<std::vector<FaceCells>> between(pieces);
     std::atomic<bool> turned{false};
     for_each_task(host_, pieces, [&](std::size_t p) {
-      constexpr Index together = 256;  // places are asked for while those of the faces before are at work
-      FaceCells cells[together];
+      constexpr Index ahead = 256;  // places are asked for while those of the faces before are at work
+      const Index *const owner = mesh_.owner.data(), *const neighbour = mesh_.neighbour.data();
+      const TilePlaces::View place = places_.view();
+      DealtFaces& dealt = dealt_[p];
       bool some_turned = false;
-      for (Index f = first_of_piece(p), end = first_of_piece(p + 1); f < end;) {
-        const Index count = std::min(together, end - f);
-        for (Index k = together; k < std::min(2 * together, end - f); ++k)
-          for (const Buffer<Index>* of : {&mesh_.owner, &mesh_.neighbour})
-            __builtin_prefetch(&place_[std::size_t((*of)[std::size_t(f + k)])]);
-        for (Index k = 0; k < count; ++k, ++f)
-          cells[k] = {f, place_[std::size_t(mesh_.owner[std::size_t(f)])],
-                      place_[std::size_t(mesh_.neighbour[std::size_t(f)])]};
-        for (Index k = 0; k < count; ++k) {
-          const FaceCells& c = cells[k];
-          some_turned |= c.owner > c.neighbour;
-          if (const Index t = tile_of(c.lower()); c.higher() < first_of(t + 1)) [[likely]]
-            dealt_[p].deal(t, TileFace(c, first_of(t)));
-          else
-            between[p].push_back(c);
-        }
+      for (Index f = first_of_piece(p), end = first_of_piece(p + 1); f < end; ++f) {
+        const Index later = std::min(f + ahead, end - 1);
+        __builtin_prefetch(&place[owner[later]]);
+        __builtin_prefetch(&place[neighbour[later]]);
+        // Which of the two is the lower one no core foresees: this is not to become a branch.
+        const TilePlaces::Word o = place[owner[f]], n = place[neighbour[f]], low = std::min(o, n), high = o ^ n ^ low;
+        const bool is_turned = o > n;
+        some_turned |= is_turned;
+        if (place.tile(low) == place.tile(high)) [[likely]]
+          dealt.deal(place.part(low), TileFace(f, place.within(low), Index(high - low), is_turned));
+        else
+          between[p].push_back({f, places_.place(o), places_.place(n)});
       }
       if (some_turned) turned = true;
     });
@@ -141,16 +139,17 @@ class Arrangement {
     }
   }
 
-  /// By lower cell, then by higher, all of them being owners. What a byte cannot count is left out. How many are not.
+  // The faces in rows of tile t, from place `at` of the plan on, and where the next ones go.
+
+  /// By lower cell, then by higher, all of them being owners. What a byte cannot count is left out.
   Index place_by_rows(Index t, TileRows& rows, Index at, std::vector<FaceCells>& left_out) {
     constexpr Index most = std::numeric_limits<std::uint8_t>::max();
-    const Index begin = at;
-    for (Index i = 0; i < cells_of(t); ++i) {
+    for (Index i = rows.first(); i < rows.last(); ++i) {
       const Index before = at;
       rows.sort(i, i + 1);
-      for (const InRow& f : rows.of(i)) {
+      for (const TileFace f : rows.of(i)) {
         if (at - before == most) {
-          left_out.push_back(f.of(first_of(t) + i));
+          left_out.push_back(f.of(first_of(t)));
           continue;
         }
         plan_.face_order[std::size_t(at)] = f.face();
@@ -158,7 +157,7 @@ class Arrangement {
       }
       plan_.count[std::size_t(first_of(t) + i)] = std::uint8_t(at - before);
     }
-    return at - begin;
+    return at;
   }
 
   /// What place_by_strips sees of the steps from lower to higher cells.
@@ -170,7 +169,7 @@ class Arrangement {
       all += o.all;
       repeated += o.repeated;
     }
-    void look_at(std::span<const InRow> row, std::span<const InRow> before) {
+    void look_at(std::span<const TileFace> row, std::span<const TileFace> before) {
       all += std::int64_t(row.size());
       for (std::size_t k = 0; k < std::min(row.size(), before.size()); ++k)
         repeated += row[k].step() == before[k].step();
@@ -178,58 +177,55 @@ class Arrangement {
   };
 
   /// Strip after strip; a strip's faces, by rows, from each quarter of them in turn: one face after the other of the
-  /// same cell would have to wait for its sum to arrive in cache.
-  Index place_by_strips(Index t, TileRows& rows, Index at, Steps& steps) {
+  /// same cell would have to wait for its sum to arrive in cache. begin: where the tile's faces do.
+  Index place_by_strips(Index t, TileRows& rows, Index begin, Index at, Steps& steps) {
     constexpr Index hands = 4, looked_at = 4;  // of so many cells one
-    const Index begin = at, cells = cells_of(t);
-    Index* strip_end = plan_.strip_end.data() + FacePlan::first_strip(t, first_of(t));
-    for (Index first = 0; first < cells; first += FacePlan::strip) {
-      const Index end = std::min(cells, first + FacePlan::strip);
+    Index* strip_end = plan_.strip_end.data() + FacePlan::first_strip(t, first_of(t)) + rows.first() / FacePlan::strip;
+    for (Index first = rows.first(); first < rows.last(); first += FacePlan::strip) {
+      const Index end = std::min(rows.last(), first + FacePlan::strip);
       rows.sort(first, end);
       for (Index i = first + 1; i < end; i += looked_at) steps.look_at(rows.of(i), rows.of(i - 1));
-      const Index faces = rows.count(first, end);
+      const std::span<const TileFace> rows_of_strip = rows.of(first, end);
+      const auto faces = Index(rows_of_strip.size());
       // A quarter begins at each hand; the last one may be short.
       const Index quarter = (faces + hands - 1) / hands, whole = quarter > 0 ? (faces - 1) / quarter : 0;
       const Index last = faces - whole * quarter;
-      Index hand = 0, in_turn = 0, reach = steps.reach;
-      Index* const face = plan_.face_order.data() + at;
-      FacePlan::Within* const within = plan_.within.data() + at;
-      for (Index i = first; i < end; ++i)
-        for (const InRow& f : rows.of(i)) {
-          const Index other = i + f.step();
-          const Index to = in_turn * whole + std::min(in_turn, last) + hand;
+      Index reach = steps.reach;
+      for (Index hand = 0; hand <= whole; ++hand) {
+        const TileFace* from = rows_of_strip.data() + hand * quarter;
+        Index to = at + hand;
+        for (Index k = 0; k < (hand < whole ? quarter : last); ++k) {
+          const TileFace f = from[k];
+          const Index lower = f.lower(), other = lower + f.step();
           // Who is the owner, no processor foresees.
-          const std::uint32_t both = std::rotl(std::uint32_t(other) << 16 | std::uint32_t(i), 16 * f.turned());
-          face[to] = f.face();
-          within[to] = {std::uint16_t(both), std::uint16_t(both >> 16)};
+          const std::uint32_t both = std::rotl(std::uint32_t(other) << 16 | std::uint32_t(lower), 16 * f.turned());
+          plan_.face_order[std::size_t(to)] = f.face();
+          plan_.within[std::size_t(to)] = {std::uint16_t(both), std::uint16_t(both >> 16)};
           reach = std::max(reach, other - first + 1);
-          if (++in_turn == quarter) {
-            in_turn = 0;
-            ++hand;
-          }
+          to += whole + (k < last);  // so many hands are left
         }
+      }
       steps.reach = reach;
       at += faces;
       *strip_end++ = at - begin;
     }
-    return at - begin;
+    return at;
   }
 
   /// For 32 lower cells the first faces of all, then the second, and so on: the threads of a warp meet cells that stand
   /// side by side. What finds no place for its sums is left out.
   Index place_by_lanes(Index t, TileRows& rows, Index at, std::vector<FaceCells>& left_out) {
-    const Index begin = at;
-    for (Index i = 0; i < cells_of(t); i += lanes) {
-      const Index last = std::min(cells_of(t), i + lanes);
+    for (Index i = rows.first(); i < rows.last(); i += lanes) {
+      const Index last = std::min(rows.last(), i + lanes);
       rows.sort(i, last);
       bool more = true;
       for (std::size_t rank = 0; more; ++rank) {
         more = false;
         for (Index c = i; c < last; ++c) {
-          const std::span<const InRow> row = rows.of(c);
+          const std::span<const TileFace> row = rows.of(c);
           if (rank >= row.size()) continue;
           more = true;
-          const FaceCells f = row[rank].of(first_of(t) + c);
+          const FaceCells f = row[rank].of(first_of(t));
           Index &own = sums_[std::size_t(f.owner)], &other = sums_[std::size_t(f.neighbour)];
           if (own < slots_ && other < slots_) {
             ++own, ++other;
@@ -240,7 +236,7 @@ class Arrangement {
         }
       }
     }
-    return at - begin;
+    return at;
   }
   /// Face k of the plan, where its cells are listed.
   void put(Index k, const FaceCells& f) {
@@ -251,10 +247,12 @@ class Arrangement {
 
   void inner_faces() {
     const auto tiles = std::size_t(tiles_);
+    const Index parts = places_.parts_of_a_tile();
     std::vector<Index> begin(tiles + 1, 0);  // of each tile's faces, before any is left out
     for (std::size_t t = 0; t < tiles; ++t) {
       begin[t + 1] = begin[t];
-      for (const DealtFaces& dealt : dealt_) begin[t + 1] += dealt.dealt_to(Index(t));
+      for (const DealtFaces& dealt : dealt_)
+        for (Index part = 0; part < parts; ++part) begin[t + 1] += dealt.dealt_to(Index(t) * parts + part);
     }
     const auto within = std::size_t(begin[tiles]);
     if (!tuning_.parcels && turned_) {
@@ -277,10 +275,16 @@ class Arrangement {
       Steps own;
       for (Index t; (t = next.fetch_add(1)) < tiles_;) {
         const auto k = std::size_t(t);
-        rows.fill(dealt_, t, cells_of(t));
-        plan_.tile_face[k + 1] = tuning_.parcels ? place_by_lanes(t, rows, begin[k], left_out[k])
-                                 : turned_       ? place_by_strips(t, rows, begin[k], own)
-                                                 : place_by_rows(t, rows, begin[k], left_out[k]);
+        Index at = begin[k];
+        for (Index part = 0; part < parts; ++part) {
+          const Index first = part * TilePlaces::most_in_a_part();
+          if (first >= cells_of(t)) break;
+          rows.fill(dealt_, t * parts + part, first, std::min(cells_of(t), first + TilePlaces::most_in_a_part()));
+          at = tuning_.parcels ? place_by_lanes(t, rows, at, left_out[k])
+               : turned_       ? place_by_strips(t, rows, begin[k], at, own)
+                               : place_by_rows(t, rows, at, left_out[k]);
+        }
+        plan_.tile_face[k + 1] = at - begin[k];
       }
       const std::lock_guard<std::mutex> lock(alone);
       steps.join(own);
@@ -535,7 +539,7 @@ class Arrangement {
   const exec::Host& host_;
   PlanData& plan_;
   const Mesh& mesh_;
-  const Buffer<Index>& place_;
+  const TilePlaces& places_;
   const FaceTuning& tuning_;
   double tiles_a_cell_ = 0;
   Index faces_, tiles_ = 0, chosen_ = 0;  // chosen_: loose faces of chosen orders
@@ -559,9 +563,9 @@ class Arrangement {
 
 }  // namespace
 
-void arrange_tiles(const exec::Host& host, PlanData& plan, const Mesh& mesh, const Buffer<Index>& place,
+void arrange_tiles(const exec::Host& host, PlanData& plan, const Mesh& mesh, const TilePlaces& places,
                    std::span<const Index> offsets, const FaceTuning& tuning, int orders) {
-  Arrangement(host, plan, mesh, place, offsets, tuning).run(orders);
+  Arrangement(host, plan, mesh, places, offsets, tuning).run(orders);
 }
 
 }  // namespace krilu::mesh

@@ -3,12 +3,12 @@
 #pragma once
 
 #include "mesh/face_plan.hpp"
+#include "mesh/tile_places.hpp"
 
 namespace krilu::mesh {
 
-/// Faces in order, and everything that the two strategies ask for. place: of the mesh's cells in the plan's order; tile
-/// t holds places offsets[t] .. offsets[t+1]-1.
-void arrange_tiles(const exec::Host& host, PlanData& plan, const Mesh& mesh, const Buffer<Index>& place,
+/// Faces in order, and everything that the two strategies ask for. Tile t holds places offsets[t] .. offsets[t+1]-1.
+void arrange_tiles(const exec::Host& host, PlanData& plan, const Mesh& mesh, const TilePlaces& places,
                    std::span<const Index> offsets, const FaceTuning& tuning, int orders);
 
 }  // namespace krilu::mesh

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The faces within one tile by their lower cells: a row for each cell, sorted by how far away the other cell is. What
-// is at work of a tile should stay in a core's cache: 8 bytes a face, 4 a cell.
+// The faces within one tile, or a part of its lower cells, by those: a row for each cell, sorted by how far away the
+// other cell is. What is at work should stay in a core's cache: 16 bytes a face, 4 a cell.
 #pragma once
 
 #include <algorithm>
@@ -16,53 +16,40 @@
 
 namespace krilu::mesh {
 
-/// A face in the row of its lower cell: how far away the other cell is, the face, and whether it is turned, its lower
-/// cell being the neighbour. Rows are sorted by this.
-struct InRow {
-  InRow() = default;
-  explicit InRow(const TileFace& f)
-      : word(std::uint64_t(std::abs(f.owner - f.neighbour)) << 32 | std::uint64_t(f.face) << 1 |
-             std::uint32_t(f.neighbour - f.owner) >> 31) {}
-  Index step() const { return Index(word >> 32); }
-  Index face() const { return Index((word & 0xffffffffu) >> 1); }
-  bool turned() const { return word & 1; }
-  FaceCells of(Index lower) const {
-    return turned() ? FaceCells{face(), lower + step(), lower} : FaceCells{face(), lower, lower + step()};
-  }
-  bool operator<(InRow o) const { return word < o.word; }
-
-  std::uint64_t word;
-};
-
 /// Work space of one thread.
 class TileRows {
  public:
-  /// A tile's faces, of all that were dealt; it has so many cells. Rows are not sorted yet.
-  void fill(std::span<const DealtFaces> all, Index tile, Index cells) {
-    end_.assign(std::size_t(cells) + 1, 0);
+  /// What was dealt to a hand, where that is the faces of a tile's lower cells first .. last-1. Not sorted yet.
+  void fill(std::span<const DealtFaces> all, Index hand, Index first, Index last) {
+    first_ = first;
+    last_ = last;
+    end_.assign(std::size_t(last - first) + 1, 0);
     const auto for_faces = [&](auto f) {
-      for (const DealtFaces& dealt : all) dealt.for_each(tile, f);
+      for (const DealtFaces& dealt : all) dealt.for_each(hand, f);
     };
     Index* const end = end_.data();
-    for_faces([=](const TileFace& f) { ++end[f.lower() + 1]; });
+    for_faces([=](TileFace f) { ++end[f.lower() - first + 1]; });
     std::partial_sum(end_.begin(), end_.end(), end_.begin());
     face_.resize(std::size_t(end_.back()));
-    InRow* const face = face_.data();
-    for_faces([=](const TileFace& f) { face[end[f.lower()]++] = InRow(f); });
+    TileFace* const face = face_.data();
+    for_faces([=](TileFace f) { face[end[f.lower() - first]++] = f; });
   }
-  /// The row of the tile's cell i.
-  std::span<InRow> of(Index i) { return {face_.data() + begin_of(i), face_.data() + end_[std::size_t(i)]}; }
-  /// Faces in rows first .. last-1, which are some.
-  Index count(Index first, Index last) const { return end_[std::size_t(last) - 1] - begin_of(first); }
-  /// Sorts rows first .. last-1: to be called for a few, just before they are read.
-  void sort(Index first, Index last) {
-    for (Index i = first; i < last; ++i) sort_row(of(i));
+  Index first() const { return first_; }
+  Index last() const { return last_; }
+  /// The rows of the tile's cells begin .. end-1, one after the other.
+  std::span<TileFace> of(Index begin, Index end) {
+    return {face_.data() + begin_of(begin), face_.data() + begin_of(end)};
+  }
+  std::span<TileFace> of(Index cell) { return of(cell, cell + 1); }
+  /// Sorts rows begin .. end-1: to be called for a few, just before they are read.
+  void sort(Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) sort_row(of(i));
   }
 
  private:
-  Index begin_of(Index i) const { return i > 0 ? end_[std::size_t(i) - 1] : 0; }
+  Index begin_of(Index i) const { return i > first_ ? end_[std::size_t(i - first_) - 1] : 0; }
   /// Up to four without a branch: which of two is the lesser no processor foresees.
-  static void sort_row(std::span<InRow> row) {
+  static void sort_row(std::span<TileFace> row) {
     const auto exchange = [](std::uint64_t& a, std::uint64_t& b) {
       const std::uint64_t swapped = (a ^ b) & (0 - std::uint64_t(b < a));
       a ^= swapped;
@@ -87,7 +74,8 @@ class TileRows {
     row[2].word = c;
   }
 
-  std::vector<InRow> face_;
+  Index first_ = 0, last_ = 0;
+  std::vector<TileFace> face_;
   std::vector<Index> end_;  // of each cell's row
 };
 

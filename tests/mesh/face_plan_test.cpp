@@ -64,7 +64,8 @@ TEST(FacePlan, LargerMeshesAreSoundToo) {
                                       {"star", star(10001, 37)},
                                       {"star, hub last", star(10001, 10000)},
                                       {"fan", fan(2000)},
-                                      {"random pairs", random_pairs(2000, 20000, 3)}};
+                                      {"random pairs", random_pairs(2000, 20000, 3)},
+                                      {"tiles in parts", generate_mesh("mesh:box:33x32x32:random")}};
   for (const NamedMesh& on : larger)
     for (const FaceStrategy strategy : all_strategies)
       for (const Index block : {600, 2048, 20000})
