@@ -22,6 +22,11 @@ namespace krilu {
 /// Formats of stored values.
 enum class Format { fp64, fp32, fp16, bf16 };
 
+/// All bits where a < b, else none; both below 2^31.
+KRILU_INLINE std::uint32_t ones_where_less(std::uint32_t a, std::uint32_t b) {
+  return std::uint32_t(std::int32_t(a - b) >> 31);
+}
+
 struct Half {
   std::uint16_t bits;
 
@@ -32,16 +37,14 @@ struct Half {
     bits = __half_as_ushort(__float2half_rn(v));
 #else
     const std::uint32_t all = std::bit_cast<std::uint32_t>(v), sign = all >> 16 & 0x8000u, size = all & 0x7fffffffu;
-    std::uint32_t out;
-    if (size >= 0x7f800000u) {
-      out = size > 0x7f800000u ? 0x7e00u : 0x7c00u;  // NaN, infinity
-    } else if (size < 0x38800000u) {
-      // Below 2^-14: adding 1/2 leaves the rounded multiple of 2^-24 in the last bits of the sum.
-      out = std::bit_cast<std::uint32_t>(std::bit_cast<float>(size) + 0.5f) - 0x3f000000u;
-    } else {
-      out = (size + 0xfffu + (size >> 13 & 1u) - 0x38000000u) >> 13;
-      if (out > 0x7c00u) out = 0x7c00u;
-    }
+    // Below 2^-14: adding 1/2 leaves the rounded multiple of 2^-24 in the last bits of the sum.
+    const std::uint32_t small = std::bit_cast<std::uint32_t>(std::bit_cast<float>(size) + 0.5f) - 0x3f000000u;
+    const std::uint32_t normal = (size + 0xfffu + (size >> 13 & 1u) - 0x38000000u) >> 13;
+    // Masks, since no loop takes choices between 32 bits side by side that end in 16.
+    const std::uint32_t is_small = ones_where_less(size, 0x38800000u), is_nan = ones_where_less(0x7f800000u, size);
+    const std::uint32_t is_large = ones_where_less(0x7c00u, normal) & ~is_small;  // infinity, and NaN too
+    const std::uint32_t out =
+        (small & is_small) | (normal & ~is_small & ~is_large) | (0x7c00u & is_large) | (0x0200u & is_nan);
     bits = std::uint16_t(out | sign);
 #endif
   }
@@ -85,6 +88,15 @@ decltype(auto) with_format(Format format, F&& f) {
     case Format::bf16: return f(Bfloat16{});
     default: return f(float{});
   }
+}
+
+/// to = S(v), for loops over many: an assignment of structs no loop takes side by side.
+template <class S, class T>
+KRILU_INLINE void assign(S& to, T v) {
+  if constexpr (sizeof(S) == 2)
+    to.bits = S(v).bits;
+  else
+    to = S(v);
 }
 
 /// A double in storage S. What is too large becomes the largest number there: a factor that is off is of use, one that

@@ -210,8 +210,11 @@ class Host {
       T sum[N][block];
       combine_piece(V, columns, y, begin, end, sum);
       const T(*const sums)[block] = sum;
-      partial[std::size_t(begin) / block] = sum_of_piece<S>(
-          [=](Index i) { return in_row<R>(f, i, combined<T, N>(sums, i - begin), row_of(x, i)); }, begin, end);
+      const auto row = [=](Index i) { return in_row<R>(f, i, combined<T, N>(sums, i - begin), row_of(x, i)); };
+      S its[block];  // apart from adding them up: f is then taken many rows at a time
+#pragma omp simd
+      for (Index i = begin; i < end; ++i) its[i - begin] = row(i);
+      partial[std::size_t(begin) / block] = sum_of_piece<S>([&](Index i) { return its[i - begin]; }, begin, end);
     });
     close(Lanes{}, total_of(partial, pieces));
   }
@@ -233,8 +236,8 @@ class Host {
 #pragma omp simd
         for (Index i = begin; i < end; ++i) {
           const T x = T(upper[i]), y = T(lower[i]);
-          upper[i] = B(c * x + s * y);
-          lower[i] = B(c * y - s * x);
+          assign(upper[i], c * x + s * y);
+          assign(lower[i], c * y - s * x);
         }
       }
     });

@@ -11,7 +11,7 @@
 
 #include "base/half.hpp"
 
-#if defined(__F16C__)
+#if defined(__F16C__) || defined(__AVX512F__)
 #include <immintrin.h>
 #endif
 
@@ -48,24 +48,30 @@ template <class T, int W>
 /// at[0 .. W-1], which may be stored in another type.
 template <class T, int W, class S>
 [[gnu::always_inline]] inline Simd<T, W> load(const S* at) {
-#if defined(__F16C__)  // the processor's own conversion, which no compiler makes of Half's
-  if constexpr (std::is_same_v<S, Half> && W == 16) {
-    const Simd<T, 8> half[2] = {load<T, 8>(at), load<T, 8>(at + 8)};
-    Simd<T, W> v;
-    std::memcpy(&v, half, sizeof v);
+  Simd<T, W> v;
+  if constexpr (std::is_same_v<S, T>) {
+    std::memcpy(&v, at, sizeof v);
     return v;
+  } else if constexpr (std::is_same_v<S, Bfloat16> && W > 1) {
+    Simd<std::uint16_t, W> bits;
+    std::memcpy(&bits, at, sizeof bits);
+    return (Simd<T, W>)(__builtin_convertvector(bits, Simd<std::uint32_t, W>) << 16);
+  }
+#if defined(__F16C__)  // the processor's own conversion, which no compiler makes of Half's
+  else if constexpr (std::is_same_v<S, Half> && W == 4) {
+    return _mm_cvtph_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at)));
   } else if constexpr (std::is_same_v<S, Half> && W == 8) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
-  } else if constexpr (std::is_same_v<S, Half> && W == 4) {
-    return _mm_cvtph_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at)));
-  } else
+  }
 #endif
-  {
-    Simd<T, W> v;
-    if constexpr (std::is_same_v<S, T>)
-      std::memcpy(&v, at, sizeof v);
-    else
-      for (int q = 0; q < W; ++q) v[q] = T(at[q]);
+#if defined(__AVX512F__)
+  else if constexpr (std::is_same_v<S, Half> && W == 16) {
+    // Masked, though by ones: of the other form GCC 12 says that it may be used uninitialised.
+    return _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
+  }
+#endif
+  else {
+    for (int q = 0; q < W; ++q) v[q] = T(at[q]);
     return v;
   }
 }

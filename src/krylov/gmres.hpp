@@ -421,7 +421,7 @@ class Gmres final : public Method<Space, T> {
           M.product(A, u.data, z.data, w.data);
         } else {
           M.apply(A, u.data, z.data, w.data);
-          ex.for_each(n, KRILU_FN(Index i) { if (s.live() >= 0) Z[s.j()][i] = B(unit * z[i]); });
+          ex.for_each(n, KRILU_FN(Index i) { if (s.live() >= 0) assign(Z[s.j()][i], unit * z[i]); });
         }
         // a = V^T u,  b = V^T w,  and so for u itself, which stands behind V, and for w;  u = V a + nu v,
         // A M^-1 u = V b + c v + what w is to become, whose length Pythagoras tells: with it the newest column of H
@@ -442,8 +442,8 @@ class Gmres final : public Method<Space, T> {
           const Index K = s.columns() - 1;
           const T v = (uw[0] - Vab[0] * inverse) * s.per_nu();
           const B next = B((uw[1] - Vab[1] * inverse - s.own() * v) * s.unit_per_beta());
-          V[K][i] = B(unit * v);
-          V[K + 1][i] = next;
+          assign(V[K][i], unit * v);
+          assign(V[K + 1][i], next);
           u[i] = T(next) * inverse;
         });
       }, at_once);
@@ -490,6 +490,7 @@ class Gmres final : public Method<Space, T> {
       if (s.columns() == 0 || s.columns() + 2 >= s.m || s.exhausted()) s.columns() = s.j() = s.first() = 0;
       s.exhausted() = 0;
       s.live() = s.columns() > 0 ? s.columns() : -1;
+      if (s.columns() == 0) s.b[0] = s.per_nu() = 0;  // no v: what it has of r
     });
     ex_.dot_columns(n, V, s.m + 1, s.live, 1, std::array{u, r}, KRILU_FN(Index k, exec::Sums<T, 2> dots) {
       s.a[k] = s.apart[k] ? T(0) : dots[0] * inverse;
@@ -505,10 +506,10 @@ class Gmres final : public Method<Space, T> {
     ex_.combine_columns(n, V, s.m + 1, s.columns, std::array{s.a, s.b}, std::array{u, r}, KRILU_FN(
         Index i, exec::Sums<T, 2> Vab, exec::Sums<T, 2> ur) {
       const Index K = s.columns();
-      if (K == 0) return ur[1] * ur[1];
-      const B v = B(unit * (ur[0] - Vab[0] * inverse) * s.per_nu());
-      V[K][i] = v;
+      const T settled = unit * (ur[0] - Vab[0] * inverse) * s.per_nu();
+      const B v = B(K > 0 ? settled : T(0));
       const T rest = ur[1] - Vab[1] * inverse - s.b[K] * (T(v) * inverse);
+      assign(V[K][i], v);
       r[i] = rest;
       return rest * rest;
     }, KRILU_FN(exec::Lanes lanes, T rr) {
@@ -536,7 +537,7 @@ class Gmres final : public Method<Space, T> {
     ex_.rotate_columns(n, V, exec::Rotations<T>{s.first, s.j, s.place, s.cosine, s.sine});
     ex_.for_each(n, KRILU_FN(Index i) {
       const B next = B(unit * (r[i] / s.beta()));
-      V[s.columns()][i] = next;
+      assign(V[s.columns()][i], next);
       u[i] = T(next) * inverse;
     });
     ex_.once(KRILU_FN() { s.first() = s.j(); });
