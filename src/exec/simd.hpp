@@ -11,7 +11,7 @@
 
 #include "base/half.hpp"
 
-#if defined(__F16C__) || defined(__AVX512F__)
+#if defined(__F16C__)
 #include <immintrin.h>
 #endif
 
@@ -34,6 +34,13 @@ constexpr int simd_width(int most) {
 #endif
   return std::min(most, bytes / int(sizeof(T)));
 }
+
+/// Whether a core has an instruction for numbers in fp16.
+#if defined(__F16C__)
+constexpr bool reads_half = true;
+#else
+constexpr bool reads_half = false;
+#endif
 
 /// W zeros. GCC writes some constants to memory in halves and reads them back as a whole, which no core forwards.
 template <class T, int W>
@@ -64,7 +71,7 @@ template <class T, int W, class S>
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
   }
 #endif
-#if defined(__AVX512F__)
+#if defined(__F16C__) && defined(__AVX512F__)
   else if constexpr (std::is_same_v<S, Half> && W == 16) {
     // Masked, though by ones: of the other form GCC 12 says that it may be used uninitialised.
     return _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "exec/simd.hpp"
 #include "precond/registry.hpp"
 #include "precond/spec.hpp"
 #include "solver/requests.hpp"
@@ -24,8 +25,12 @@ constexpr double dominant = 1.05;
 constexpr Index few_launches = 6;     // of an application: a lattice's, where sweeps cost little more than products
 constexpr double bytes_a_ms = 3.5e9;  // that an H200 moves, as the other times here are one's
 
-/// Of smaller systems a solve on a GPU is no shorter with half of a basis' bytes.
+/// Of smaller systems a solve is no shorter with half of a basis' bytes, which on a host are in its cache. Nor where a
+/// host converts by hand.
 constexpr std::int64_t least_rows_of_16_bits = 250000;
+bool takes_16_bits(bool on_gpu, std::int64_t rows) {
+  return (on_gpu || exec::reads_half) && rows >= least_rows_of_16_bits;
+}
 
 /// Milliseconds of what BiCGStab does with its vectors for each product: half of an iteration.
 double vectors_of(Index rows) {
@@ -139,7 +144,7 @@ void Solver::Body::choose(const solver::Facts& facts, Offset nonzeros) {
   }
   const bool mixed = plan.precision.arithmetic != Format::fp64;
   plan.basis = plan.precision.arithmetic;
-  if (options.basis == "auto" && plan.method == "gmres" && mixed && on_gpu && rows_in_all >= least_rows_of_16_bits) {
+  if (options.basis == "auto" && plan.method == "gmres" && mixed && takes_16_bits(on_gpu, rows_in_all)) {
     plan.basis = Format::fp16;
     explanation.push_back("basis fp16: a step waits for the basis most of all");
   }

@@ -88,6 +88,22 @@ class Stored : public testing::Test {};
 using Formats = testing::Types<Half, Bfloat16>;
 TYPED_TEST_SUITE(Stored, Formats);
 
+/// Many at a time, as loops over vectors round them, and one by one.
+TYPED_TEST(Stored, IsAssignedInALoopAsOneByOne) {
+  std::vector<float> v{0.0f, -0.0f, infinity, -infinity, nan, 65504.0f, 65520.0f, 1e-8f, -6e-5f, 6.2e-5f};
+  for (int k = 0; k < 1000; ++k) v.push_back(std::ldexp(1 + 0.001f * float(k * 37 % 1000), k % 60 - 30));
+  std::vector<TypeParam> many(v.size());
+  TypeParam* const to = many.data();
+  const float* const from = v.data();
+  const auto n = int(v.size());
+#pragma omp simd
+  for (int k = 0; k < n; ++k) assign(to[k], from[k]);
+  for (std::size_t k = 0; k < v.size(); ++k) EXPECT_EQ(many[k].bits, TypeParam(v[k]).bits) << v[k];
+  float number = 0;
+  assign(number, 0.1f);
+  EXPECT_EQ(number, 0.1f);
+}
+
 TYPED_TEST(Stored, EveryFinitePatternIsTheNumberOfItsFields) {
   using S = TypeParam;
   for (int pattern = 0; pattern < infinite<S>; ++pattern)

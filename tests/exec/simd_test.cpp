@@ -24,9 +24,8 @@ TEST(Simd, IsAsWideAsARegisterAndNoWiderThanAsked) {
 }
 
 /// Every number that S has, but NaN and infinity, which are not stored.
-template <class S>
+template <class S, int W = widest<float>>
 void loads_are_conversions() {
-  constexpr int W = widest<float>;
   std::vector<S> all;
   for (unsigned b = 0; b < 1u << 16; ++b) {
     S s;
@@ -40,8 +39,16 @@ void loads_are_conversions() {
       ASSERT_EQ(v[q], float(all[at + std::size_t(q)])) << "bits " << all[at + std::size_t(q)].bits;
   }
 }
-TEST(Simd, LoadsOfHalvesAreConversions) { loads_are_conversions<Half>(); }
-TEST(Simd, LoadsOfBfloat16sAreConversions) { loads_are_conversions<Bfloat16>(); }
+TEST(Simd, LoadsOfHalvesAreConversions) {
+  loads_are_conversions<Half, 4>();
+  loads_are_conversions<Half>();
+  loads_are_conversions<Half, 16>();
+}
+TEST(Simd, LoadsOfBfloat16sAreConversions) {
+  loads_are_conversions<Bfloat16, 4>();
+  loads_are_conversions<Bfloat16>();
+  loads_are_conversions<Bfloat16, 16>();
+}
 
 template <class T, int W>
 void reads_and_writes() {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/simd.hpp"
 #include "krilu/io.hpp"
 
 namespace krilu::test::refinement {
@@ -115,6 +116,22 @@ TEST(Combinations, EveryBasisServes) {
       SCOPED_TRACE(words(o) + ", basis " + basis);
       EXPECT_STREQ(to_string(judged(a, b, o).r.status), "converged");
     }
+}
+
+TEST(Combinations, AutoTakesABasisOf16BitsWhereItIsLargeAndReadByTheCore) {
+  for (const char* system : {"gen:poisson2d:500x500", "gen:poisson2d:500x499"})
+    for (const char* precision : {"fp32", "fp64"})
+      for (const char* basis : {"auto", "fp32"}) {
+        Options o = options("gmres", "jacobi", {precision, "host"}, 1e-10);
+        o.basis = basis;
+        Solver solver(o);
+        solver.setup(generate(system));
+        bool is_16_bits = false;
+        for (const std::string& line : solver.explanation()) is_16_bits |= line.starts_with("basis fp16: ");
+        EXPECT_EQ(is_16_bits, exec::reads_half && std::string(system).ends_with("x500") &&
+                                  std::string(precision) == "fp32" && std::string(basis) == "auto")
+            << words(o) << ", " << system << ", basis " << basis;
+      }
 }
 
 // The first go claims 2.7 digits and has 1.5: iterations enough to pay for a basis that would keep them.
