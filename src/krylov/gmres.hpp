@@ -490,7 +490,7 @@ class Gmres final : public Method<Space, T> {
       if (s.columns() == 0 || s.columns() + 2 >= s.m || s.exhausted()) s.columns() = s.j() = s.first() = 0;
       s.exhausted() = 0;
       s.live() = s.columns() > 0 ? s.columns() : -1;
-      if (s.columns() == 0) s.b[0] = s.per_nu() = 0;  // no v: what it has of r
+      if (s.columns() == 0) s.b[0] = s.per_nu() = s.g_before() = 0;  // there is no v
     });
     ex_.dot_columns(n, V, s.m + 1, s.live, 1, std::array{u, r}, KRILU_FN(Index k, exec::Sums<T, 2> dots) {
       s.a[k] = s.apart[k] ? T(0) : dots[0] * inverse;
