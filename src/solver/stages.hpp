@@ -185,7 +185,7 @@ krylov::StagePolicy Stages<Space, System>::policy_of(const Level& l) const {
   // In double each cycle is a go of its own: one that gains little leaves the rest to factors that are not rounded.
   p.keeps = is_gmres() && l.matrix != Format::fp64;
   // A go more has an end more, which takes as long as 1 to 3 iterations on the host: less than it saves where digits
-  // are slow to come (bench/results/opening-goes.json). Not measured on a GPU.
+  // are slow to come (bench/results/opening-goes.json). On a GPU no go that was measured opens.
   constexpr int enough_goes = 6;
   if (is_gmres() && std::is_same_v<Space, exec::Host> && !(options_.inner_tolerance > 0) && l.goes >= enough_goes) {
     p.opening = 0.1;
