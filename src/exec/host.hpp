@@ -18,6 +18,7 @@
 #include <omp.h>
 #endif
 
+#include "base/half.hpp"
 #include "exec/array.hpp"
 #include "exec/host_columns.hpp"
 #include "exec/lanes.hpp"

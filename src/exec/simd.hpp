@@ -35,7 +35,7 @@ constexpr int simd_width(int most) {
   return std::min(most, bytes / int(sizeof(T)));
 }
 
-/// Whether a core has an instruction for numbers in fp16.
+/// Whether this is compiled for cores that have an instruction for numbers in fp16.
 #if defined(__F16C__)
 constexpr bool reads_half = true;
 #else

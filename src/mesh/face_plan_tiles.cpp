@@ -96,7 +96,7 @@ class Arrangement {
       DealtFaces& dealt = dealt_[p];
       bool some_turned = false;
       for (Index f = first_of_piece(p), end = first_of_piece(p + 1); f < end; ++f) {
-        const Index later = std::min(f + ahead, end - 1);
+        const Index later = f + std::min(ahead, end - 1 - f);
         __builtin_prefetch(&place[owner[later]]);
         __builtin_prefetch(&place[neighbour[later]]);
         // Which of the two is the lower one no core foresees: this is not to become a branch.

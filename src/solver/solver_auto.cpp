@@ -25,8 +25,8 @@ constexpr double dominant = 1.05;
 constexpr Index few_launches = 6;     // of an application: a lattice's, where sweeps cost little more than products
 constexpr double bytes_a_ms = 3.5e9;  // that an H200 moves, as the other times here are one's
 
-/// Of smaller systems a solve is no shorter with half of a basis' bytes, which on a host are in its cache. Nor where a
-/// host converts by hand.
+/// Of smaller systems a solve is no shorter with half of a basis' bytes, which on a host are in its cache. Nor where
+/// code for a host converts by hand (bench/results/basis-16-bits.json).
 constexpr std::int64_t least_rows_of_16_bits = 250000;
 bool takes_16_bits(bool on_gpu, std::int64_t rows) {
   return (on_gpu || exec::reads_half) && rows >= least_rows_of_16_bits;
