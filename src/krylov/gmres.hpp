@@ -506,7 +506,7 @@ class Gmres final : public Method<Space, T> {
     ex_.combine_columns(n, V, s.m + 1, s.columns, std::array{s.a, s.b}, std::array{u, r}, KRILU_FN(
         Index i, exec::Sums<T, 2> Vab, exec::Sums<T, 2> ur) {
       const Index K = s.columns();
-      const T of_u = K > 0 ? ur[0] : T(0);
+      const T of_u = K > 0 ? ur[0] : T(0);  // which nobody may have written
       const B v = B(unit * (of_u - Vab[0] * inverse) * s.per_nu());
       const T rest = ur[1] - Vab[1] * inverse - s.b[K] * (T(v) * inverse);
       assign(V[K][i], v);

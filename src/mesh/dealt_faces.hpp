@@ -67,9 +67,9 @@ class DealtFaces {
   }
   /// f(face) for those dealt to one hand, in the sequence in which they came.
   template <class F>
-  void for_each(Index dealt, F f) const {
-    Index left = dealt_to(dealt);
-    for (Index c = first_[std::size_t(dealt)]; left > 0; left -= chunk_, c = next_[std::size_t(c)]) {
+  void for_each(Index to, F f) const {
+    Index left = dealt_to(to);
+    for (Index c = first_[std::size_t(to)]; left > 0; left -= chunk_, c = next_[std::size_t(c)]) {
       if (left > chunk_) ask_for(next_[std::size_t(c)]);
       const TileFace* const at = begin_of(c);
       std::for_each(at, at + std::min(left, chunk_), f);

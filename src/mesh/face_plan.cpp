@@ -189,7 +189,7 @@ PlanData face_plan(const exec::Host& host, const Mesh& mesh, const CellBlocks& b
   if (strategy == FaceStrategy::tiles || strategy == FaceStrategy::diagonal) {
     const TilePlaces places(host, plan.cell_order, blocks.offsets);
     arrange_tiles(host, plan, mesh, places, blocks.offsets, tuning, orders);
-    arrange_boundary(plan, mesh, [&](Index c) { return places[c]; });
+    arrange_boundary(plan, mesh, [place = places.view()](Index c) { return place.place(place[c]); });
   } else {
     Buffer<Index> place(cells);  // of the mesh's cells among the plan's
     host.for_each_range(cells, [&](Index begin, Index end) {

@@ -106,7 +106,7 @@ class Arrangement {
         if (place.tile(low) == place.tile(high)) [[likely]]
           dealt.deal(place.part(low), TileFace(f, place.within(low), Index(high - low), is_turned));
         else
-          between[p].push_back({f, places_.place(o), places_.place(n)});
+          between[p].push_back({f, place.place(o), place.place(n)});
       }
       if (some_turned) turned = true;
     });

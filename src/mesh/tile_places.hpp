@@ -36,31 +36,31 @@ class TilePlaces {
     });
   }
 
-  /// For a loop: what it needs of them, by value.
+  /// What words say; by value, so that a loop that writes does not read it again and again.
   class View {
    public:
     /// Of one of the mesh's cells. Words are in the sequence of places.
     const Word& operator[](Index cell) const { return word_[cell]; }
     Index tile(Word word) const { return Index(word >> shift_); }
     Index within(Word word) const { return Index(word & mask_); }
+    Index place(Word word) const { return first_[tile(word)] + within(word); }
     /// Tiles are divided in parts of at most 2^14 cells, numbered throughout.
     Index part(Word word) const { return Index(word >> part_shift_); }
 
    private:
     friend TilePlaces;
     explicit View(const TilePlaces& p)
-        : word_(p.word_.data()),
+        : first_(p.first_.data()),
+          word_(p.word_.data()),
           mask_((Word(1) << p.shift_) - 1),
           shift_(p.shift_),
           part_shift_(std::min(p.shift_, part_bits)) {}
+    const Index* first_;
     const Word* word_;
     Word mask_;
     int shift_, part_shift_;
   };
   View view() const { return View(*this); }
-
-  Index operator[](Index cell) const { return place(word_[std::size_t(cell)]); }
-  Index place(Word word) const { return first_[word >> shift_] + Index(word & ((Word(1) << shift_) - 1)); }
   Index parts_of_a_tile() const { return 1 << std::max(0, shift_ - part_bits); }
   static constexpr Index most_in_a_part() { return 1 << part_bits; }
 

@@ -5,6 +5,9 @@
 // elsewhere.
 #include "mesh/face_plan.hpp"
 
+#include <map>
+#include <vector>
+
 #include "checked_plan.hpp"
 #include "face_meshes.hpp"
 #include "mesh/cell_blocks.hpp"
@@ -263,6 +266,27 @@ TEST(FacePlan, APieceIsWholeBlocksFromTheMiddle) {
     };
     const std::vector<Index> whole = sizes(blocks), own = sizes(piece.blocks);
     EXPECT_NE(std::search(whole.begin(), whole.end(), own.begin(), own.end()), whole.end());
+    // The same by hand, for each run of as many blocks: one of them it is.
+    const auto by_hand = [&](Index first) {
+      const auto from = blocks.order.begin() + blocks.offsets[std::size_t(first)];
+      const std::vector<Index> cells(from, blocks.order.begin() + blocks.offsets[std::size_t(first) + own.size()]);
+      std::map<Index, Index> number;
+      for (const Index c : cells) number[c] = 0;
+      Index next = 0;
+      for (auto& [c, n] : number) n = next++;
+      std::vector<Index> all;
+      for (const Index c : cells) all.push_back(number[c]);
+      for (std::size_t f = 0; f < m.owner.size(); ++f)
+        if (number.contains(m.owner[f]) && number.contains(m.neighbour[f]))
+          all.insert(all.end(), {number[m.owner[f]], number[m.neighbour[f]]});
+      return all;
+    };
+    std::vector<Index> got(piece.blocks.order.begin(), piece.blocks.order.end());
+    for (std::size_t f = 0; f < piece.mesh.owner.size(); ++f)
+      got.insert(got.end(), {piece.mesh.owner[f], piece.mesh.neighbour[f]});
+    bool is_one = false;
+    for (Index first = 0; first + Index(own.size()) <= blocks.blocks(); ++first) is_one |= by_hand(first) == got;
+    EXPECT_TRUE(is_one);
     // A quarter or so of the faces, each with both cells in it.
     EXPECT_GT(piece.mesh.faces(), 2 * piece.mesh.cells / 3);
     EXPECT_LT(piece.mesh.faces(), 3 * piece.mesh.cells);

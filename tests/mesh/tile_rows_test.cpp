@@ -104,7 +104,7 @@ TEST(TilePlaces, AreThoseOfTheOrder) {
     const Index cell = order[k];
     const TilePlaces::Word word = view[cell];
     const auto tile = Index(std::upper_bound(first.begin(), first.end(), Index(k)) - first.begin()) - 1;
-    ASSERT_EQ(places[cell], Index(k));
+    ASSERT_EQ(view.place(word), Index(k));
     ASSERT_EQ(view.tile(word), tile);
     ASSERT_EQ(view.within(word), Index(k) - first[std::size_t(tile)]);
     ASSERT_EQ(view.part(word), 4 * tile + view.within(word) / TilePlaces::most_in_a_part());
