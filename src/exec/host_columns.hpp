@@ -34,9 +34,13 @@ void dot_group(const Columns<B>& V, Index k, const std::array<View<T>, N>& x, In
   Index i = begin;
   for (; i + W <= end; i += W) {
     Simd<T, W> xs[N];
-    for (std::size_t l = 0; l < N; ++l) xs[l] = load<T, W>(x[l].data + i);
+    for (std::size_t l = 0; l < N; ++l) {
+      xs[l] = load<T, W>(x[l].data + i);
+      keep(xs[l]);
+    }
     for (int c = 0; c < C; ++c) {
-      const Simd<T, W> v = load<T, W>(column[c] + i);
+      Simd<T, W> v = load<T, W>(column[c] + i);
+      if constexpr (N > 1) keep(v);
       for (std::size_t l = 0; l < N; ++l) sum[c][l] += v * xs[l];
     }
   }
@@ -80,7 +84,8 @@ void combine_group(const Columns<B>& V, Index k, const std::array<View<T>, N>& y
     Simd<T, W> s[N];
     for (std::size_t l = 0; l < N; ++l) s[l] = load<T, W>(sum[l] + i);
     for (int c = 0; c < C; ++c) {
-      const Simd<T, W> v = load<T, W>(column[c] + i);
+      Simd<T, W> v = load<T, W>(column[c] + i);
+      if constexpr (N > 1) keep(v);
       for (std::size_t l = 0; l < N; ++l) s[l] += factor[c][l] * v;
     }
     for (std::size_t l = 0; l < N; ++l) store<T, W>(sum[l] + i, s[l]);

@@ -52,6 +52,15 @@ template <class T, int W>
   return v;
 }
 
+/// Keeps v in a register where it is used more than once: without that GCC makes each use read memory, where an
+/// instruction may, and with registers of 32 bytes reading is what loops over columns wait for.
+template <class V>
+[[gnu::always_inline]] inline void keep([[maybe_unused]] V& v) {
+#if defined(__AVX__)
+  if constexpr (sizeof v == 16 || sizeof v == 32) asm("" : "+x"(v));
+#endif
+}
+
 /// at[0 .. W-1], which may be stored in another type.
 template <class T, int W, class S>
 [[gnu::always_inline]] inline Simd<T, W> load(const S* at) {
