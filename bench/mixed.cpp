@@ -406,7 +406,7 @@ int run(const Arguments& arguments, const std::string& command) {
               {"groups", Json::array()},
               {"left_out", Json::array()}};
   const std::string natural = arguments.device.rfind("cuda", 0) == 0 ? ";dilu@natural" : "";
-  const std::string preconds = arguments.preconds.empty() ? "jacobi;ras:512,1;dilu" + natural : arguments.preconds;
+  const std::string preconds = arguments.preconds.empty() ? "jacobi;ras;dilu" + natural : arguments.preconds;
   for (const std::string& system : arguments.systems) {
     CsrMatrix a;
     std::vector<double> b;
@@ -459,7 +459,7 @@ int main(int argc, char** argv) {
   app.add_option("MATRIX", arguments.systems, "Generators or Matrix Market files")->capture_default_str();
   app.add_option(
       "--precond", arguments.preconds,
-      "Preconditioners, separated by ';', each with @ORDERING where it is to have one [jacobi;ras:512,1;dilu, "
+      "Preconditioners, separated by ';', each with @ORDERING where it is to have one [jacobi;ras;dilu, "
       "on a GPU dilu@natural too]");
   app.add_option("--solver", arguments.solvers, "gmres, bicgstab or both, separated by ';'")->capture_default_str();
   app.add_option("--precision", arguments.precisions,

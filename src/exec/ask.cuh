@@ -2,7 +2,8 @@
 // Loads on a condition that are on their way together. Of `v[j] = wanted ? *p : 0` for several j the compiler keeps
 // each result in a register of its own and merges it with the zero at once, so that the first load is waited for before
 // the third is asked for; here the zero stands in the register before the load does. Columns, values and the x that
-// they point at so cost three trips to memory whatever the number of entries, where they took up to three each.
+// they point at so cost three trips to memory whatever the number of entries, where they took up to three each. And how
+// the second-level cache is told what passes through it once, so that what an iteration comes back to may stay.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,15 @@ KRILU_ASK_ALL(ask_relaxed, "ld.relaxed.gpu.global", "memory")  // what other mul
 
 #undef KRILU_ASK_ALL
 #undef KRILU_ASK
+
+/// A policy of the second-level cache: what is loaded by it leaves before all else.
+__device__ __forceinline__ unsigned long long first_to_leave() {
+  unsigned long long policy = 0;
+#if __CUDA_ARCH__ >= 800
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+#endif
+  return policy;
+}
 
 #endif
 

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstring>
 
+#include "exec/ask.cuh"
 #include "exec/lanes.hpp"
 #include "exec/overlap.cuh"
 #include "exec/reductions.cuh"
@@ -42,11 +43,6 @@ __device__ __forceinline__ Piece<T, R> piece(const T* vector, std::size_t p) {
 /// next one's first, may have room there.
 class Passing {
  public:
-  __device__ __forceinline__ Passing() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy_));
-#endif
-  }
   /// To be called behind await_former(); loads keep the sequence in which they are asked for.
   template <int R, class T>
   __device__ __forceinline__ Piece<T, R> piece(const T* vector, std::size_t p) const {
@@ -65,7 +61,7 @@ class Passing {
   }
 
  private:
-  unsigned long long policy_ = 0;
+  unsigned long long policy_ = first_to_leave();
 };
 
 KRILU_INLINE unsigned groups_of(Index columns) {

@@ -4,10 +4,12 @@
 // stream runs through a ring in shared memory, brought by bulk copies as far ahead as the ring is long, so that a step
 // waits for no load: it costs a barrier and two accesses to shared memory. As many parts as fit a multiprocessor hide
 // one another's barriers. What counts beside is how few instructions an update takes: no warp has others to hide
-// behind. In single precision x takes half the space, and values that were rounded (packed.hpp) are made floats while
-// x is on its way from shared memory.
+// behind. The stream leaves the second-level cache first, where vectors have their use of it. In single precision x
+// takes half the space, and values that were rounded (packed.hpp) are made floats while x is on its way from shared
+// memory.
 #pragma once
 
+#include "exec/ask.cuh"
 #include "exec/cuda.cuh"
 #include "sparse/rounding.cuh"
 #include "triangular/packed.hpp"
@@ -57,10 +59,11 @@ class PackedRing {
       if (threadIdx.x % 32 == 0) {
         const unsigned full = address(barrier_ + asked_ % chunks);
         asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(full), "r"(16 * units) : "memory");
-        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                         address(to)),
-                     "l"(__cvta_generic_to_global(from)), "r"(16 * units), "r"(full)
-                     : "memory");
+        asm volatile(
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], "
+            "%4;" ::"r"(address(to)),
+            "l"(__cvta_generic_to_global(from)), "r"(16 * units), "r"(full), "l"(policy_)
+            : "memory");
       }
 #else
       for (unsigned u = threadIdx.x % 32; u < units; u += 32) to[u] = __ldcs(from + u);
@@ -101,6 +104,7 @@ class PackedRing {
   unsigned long long* barrier_;
   const uint4* stream_;
   unsigned length_;
+  unsigned long long policy_ = exec::first_to_leave();
   unsigned asked_ = 0, there_ = 0;  // chunks
 };
 
