@@ -166,13 +166,9 @@ class Cuda {
   /// of ranks that share the GPU.
   template <class... Parameters, class... Arguments>
   void launch(void (*kernel)(Turn, Parameters...), Grid grid, Arguments&&... arguments) const {
-    launch_where(may_overlap(grid, few_blocks), kernel, grid, std::forward<Arguments>(arguments)...);
-  }
-  /// The same for a kernel that asks for a matrix first and takes its Turn before it reads vectors: with more thread
-  /// blocks, but within a recorded loop alone, whose nodes all come after whatever made the matrix.
-  template <class... Parameters, class... Arguments>
-  void launch_ahead(void (*kernel)(Turn, Parameters...), Grid grid, Arguments&&... arguments) const {
-    launch_where(recording() && may_overlap(grid, many_blocks), kernel, grid, std::forward<Arguments>(arguments)...);
+    const bool overlaps =
+        device_->overlaps_launches && !team_ && grid.blocks <= unsigned(few_blocks * multiprocessors());
+    launch(overlaps, kernel, grid, Turn{overlaps}, std::forward<Arguments>(arguments)...);
   }
   /// Launches a kernel that keeps to overlap.cuh by itself.
   template <class... Parameters, class... Arguments>
@@ -382,14 +378,7 @@ class Cuda {
   void drop_graphs() const;
   [[noreturn]] static void throw_too_many_columns();
 
-  static constexpr int few_blocks = 4, many_blocks = 16;  // on a multiprocessor
-  bool may_overlap(Grid grid, int on_a_multiprocessor) const {
-    return device_->overlaps_launches && !team_ && grid.blocks <= unsigned(on_a_multiprocessor * multiprocessors());
-  }
-  template <class... Parameters, class... Arguments>
-  void launch_where(bool overlaps, void (*kernel)(Turn, Parameters...), Grid grid, Arguments&&... arguments) const {
-    launch(overlaps, kernel, grid, Turn{overlaps}, std::forward<Arguments>(arguments)...);
-  }
+  static constexpr int few_blocks = 4;  // on a multiprocessor
   Grid grid(std::size_t n) const { return {blocks_of(n), cuda::block_threads}; }
   static unsigned blocks_of(std::size_t n) {
     return unsigned(std::min<std::size_t>((n + cuda::block_threads - 1) / cuda::block_threads, 1u << 30));

@@ -12,8 +12,7 @@ constexpr unsigned product_threads = exec::cuda::block_threads;
 
 /// y = A x, or b - A x: leftovers of more than hec_long_row entries are missing.
 template <bool of_residual, int N, bool exact, class C, class T, class Read>
-__global__ void __launch_bounds__(product_threads)
-    hec_product(exec::Turn turn, HecView<T> a, const T* b, Read read, T* y) {
+__global__ void __launch_bounds__(product_threads) hec_product(HecView<T> a, const T* b, Read read, T* y) {
   const unsigned place = blockIdx.x * blockDim.x + threadIdx.x;
   if (place >= unsigned(a.leading)) return;  // whole warps
   const auto i = Index(place);
@@ -21,7 +20,6 @@ __global__ void __launch_bounds__(product_threads)
   EllRow<N, exact, T, C> row;
   row.open(a, i);
   const HecLeftover leftover(a, place);
-  turn.take();
   const T from = of_residual && have ? b[i] : T(0);
   T sum = row.sum(a, i, read);
   add_leftover(a, leftover, read, sum);
@@ -35,8 +33,7 @@ constexpr int entries_a_lane = 4;
 
 /// The same, `lanes` to a row: a warp has 32 / lanes rows, and in its first lanes the first entries of each.
 template <bool of_residual, int lanes, class C, class T, class Read>
-__global__ void __launch_bounds__(product_threads)
-    hec_product_by_lanes(exec::Turn turn, HecView<T> a, const T* b, Read read, T* y) {
+__global__ void __launch_bounds__(product_threads) hec_product_by_lanes(HecView<T> a, const T* b, Read read, T* y) {
   constexpr unsigned rows = 32 / lanes;
   const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned place = thread / 32 * rows + thread % rows;
@@ -46,7 +43,6 @@ __global__ void __launch_bounds__(product_threads)
   EllRow<entries_a_lane, false, T, C> row;
   row.open(a, i, sub * entries_a_lane);
   const HecLeftover leftover(a, place);
-  turn.take();
   T sum = row.sum(a, i, read, sub * entries_a_lane, lanes);
   add_leftover(a, leftover, read, sum, unsigned(sub), lanes);
 #pragma unroll
@@ -65,13 +61,16 @@ void short_rows(const exec::Cuda& space, const HecView<T>& a, int lanes, const T
   const auto blocks = unsigned((all + threads - 1) / threads);
   with_hec_columns(a, [&](auto column) {
     using C = decltype(column);
-    const auto launch = [&](auto kernel) { space.launch_ahead(kernel, {blocks, threads}, a, b, read, y); };
-    if (lanes == 4) return launch(hec_product_by_lanes<of_residual, 4, C, T, Read>);
-    if (lanes == 8) return launch(hec_product_by_lanes<of_residual, 8, C, T, Read>);
+    if (lanes == 4)
+      return hec_product_by_lanes<of_residual, 4, C><<<blocks, threads, 0, space.stream()>>>(a, b, read, y);
+    if (lanes == 8)
+      return hec_product_by_lanes<of_residual, 8, C><<<blocks, threads, 0, space.stream()>>>(a, b, read, y);
     with_hec_width(a.width, [&](auto n, auto exact) {
-      launch(hec_product<of_residual, decltype(n)::value, decltype(exact)::value, C, T, Read>);
+      hec_product<of_residual, decltype(n)::value, decltype(exact)::value, C>
+          <<<blocks, threads, 0, space.stream()>>>(a, b, read, y);
     });
   });
+  exec::cuda::launched("launching a product");
 }
 
 template <bool of_residual, class T>

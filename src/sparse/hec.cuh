@@ -115,18 +115,18 @@ void with_hec_width(Index width, const F& f) {
 }
 
 #if defined(__CUDACC__)
-/// A vector as a product reads it: not by __ldg, which may go before a kernel's turn (overlap.cuh).
+/// A vector as a product reads it.
 template <class T>
 struct PlainVector {
   const T* x;
-  __device__ __forceinline__ T operator()(Index i) const { return x[i]; }
+  __device__ __forceinline__ T operator()(Index i) const { return __ldg(x + i); }
 };
 /// D x, to be left in z.
 template <class T>
 struct ScaledVector {
   const T *x, *d;
   T* z;
-  __device__ __forceinline__ T operator()(Index i) const { return x[i] * __ldg(d + i); }
+  __device__ __forceinline__ T operator()(Index i) const { return __ldg(x + i) * __ldg(d + i); }
 };
 
 /// Slots of a base's row: words are whole.

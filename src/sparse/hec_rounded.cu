@@ -105,18 +105,16 @@ struct PairedRow {
 /// y = A x, or b - A x: leftovers of more than hec_long_row entries are missing.
 template <bool of_residual, int N, bool exact, class C, class S>
 __global__ void __launch_bounds__(product_threads)
-    paired_product(exec::Turn turn, PairedView<C, S> a, HecView<S> leftover, const float* b, const float* x, float* y) {
+    paired_product(PairedView<C, S> a, HecView<S> leftover, const float* b, const float* x, float* y) {
   const unsigned place = blockIdx.x * blockDim.x + threadIdx.x;
   if (place >= unsigned(a.leading)) return;  // whole warps
   const auto i = Index(place);
   const bool have = i < a.rows;
-  const auto read = [x](Index c) { return x[c]; };
+  const auto read = [x](Index c) { return __ldg(x + c); };
   PairedRow<N, exact, C, S> row;
   row.open(a, i);
   const HecLeftover rest(leftover, place);
-  const float diagonal = __ldcs(a.diagonal + i);
-  turn.take();
-  const float own = have ? read(i) : 0.0f, from = of_residual && have ? b[i] : 0.0f;
+  const float diagonal = __ldcs(a.diagonal + i), own = have ? read(i) : 0.0f, from = of_residual && have ? b[i] : 0.0f;
   float sum = diagonal != 0 ? diagonal * own : 0.0f;  // without one x_i is not looked at
   row.add(a, i, read, sum);
   add_leftover(leftover, rest, read, sum);
@@ -299,9 +297,10 @@ class PairedHec final : public RoundedHec {
     leftover.csr_value = csr_value_.data();
     const unsigned blocks = (unsigned(leading_) + product_threads - 1) / product_threads;
     with_pairs(pairs_, [&](auto n, auto exact) {
-      space_.launch_ahead(paired_product<of_residual, decltype(n)::value, decltype(exact)::value, C, S>,
-                          {blocks, product_threads}, a, leftover, b, x, y);
+      paired_product<of_residual, decltype(n)::value, decltype(exact)::value>
+          <<<blocks, product_threads, 0, space_.stream()>>>(a, leftover, b, x, y);
     });
+    launched("launching a product");
     if (long_row_.size() == 0) return;
     hec_long_rows<of_residual><<<unsigned(long_row_.size()), exec::cuda::block_threads, 0, space_.stream()>>>(
         leftover, long_row_.data(), x, y);
