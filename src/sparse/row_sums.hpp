@@ -82,7 +82,7 @@ struct RowSums {
     } else {
       T all[width];
       std::memcpy(all, part, sizeof all);
-      for (Index q = 0; q < rows; ++q) f(q, all[q]);
+      for (Index q = 0; q < K && q < rows; ++q) f(q, all[q]);
     }
   }
   /// s = f(q, s) in the same way.
@@ -104,7 +104,7 @@ struct RowSums {
     } else {
       T all[width];
       std::memcpy(all, part, sizeof all);
-      for (Index q = 0; q < rows; ++q) all[q] = f(q, all[q]);
+      for (Index q = 0; q < K && q < rows; ++q) all[q] = f(q, all[q]);
       std::memcpy(part, all, sizeof all);
     }
   }
