@@ -457,10 +457,9 @@ int main(int argc, char** argv) {
   CLI::App app("Solves in mixed precision against solves in double, iteration by iteration and as a whole",
                "krilu-bench-mixed");
   app.add_option("MATRIX", arguments.systems, "Generators or Matrix Market files")->capture_default_str();
-  app.add_option(
-      "--precond", arguments.preconds,
-      "Preconditioners, separated by ';', each with @ORDERING where it is to have one [jacobi;ras;dilu, "
-      "on a GPU dilu@natural too]");
+  app.add_option("--precond", arguments.preconds,
+                 "Preconditioners, separated by ';', each with @ORDERING where it is to have one [jacobi;ras;dilu, "
+                 "on a GPU dilu@natural too]");
   app.add_option("--solver", arguments.solvers, "gmres, bicgstab or both, separated by ';'")->capture_default_str();
   app.add_option("--precision", arguments.precisions,
                  "Precisions, separated by ';'; bicgstab takes those of fp64 and fp32 that are named")
