@@ -166,10 +166,13 @@ class Cuda {
   /// of ranks that share the GPU.
   template <class... Parameters, class... Arguments>
   void launch(void (*kernel)(Turn, Parameters...), Grid grid, Arguments&&... arguments) const {
-    const bool overlaps =
-        device_->overlaps_launches && !team_ && grid.blocks <= unsigned(few_blocks * multiprocessors());
+    const bool overlaps = may_overlap(grid, few_blocks);
     launch(overlaps, kernel, grid, Turn{overlaps}, std::forward<Arguments>(arguments)...);
   }
+  /// Whether a kernel is to overlap that asks for a matrix before it takes its turn, and gains by it with up to so many
+  /// thread blocks on a multiprocessor: within a recorded loop alone, whose nodes all come after whatever made the
+  /// matrix.
+  bool asks_ahead(Grid grid, int most_blocks) const { return recording() && may_overlap(grid, most_blocks); }
   /// Launches a kernel that keeps to overlap.cuh by itself.
   template <class... Parameters, class... Arguments>
   void launch(bool overlaps, void (*kernel)(Parameters...), Grid grid, Arguments&&... arguments) const {
@@ -379,6 +382,9 @@ class Cuda {
   [[noreturn]] static void throw_too_many_columns();
 
   static constexpr int few_blocks = 4;  // on a multiprocessor
+  bool may_overlap(Grid grid, int on_a_multiprocessor) const {
+    return device_->overlaps_launches && !team_ && grid.blocks <= unsigned(on_a_multiprocessor * multiprocessors());
+  }
   Grid grid(std::size_t n) const { return {blocks_of(n), cuda::block_threads}; }
   static unsigned blocks_of(std::size_t n) {
     return unsigned(std::min<std::size_t>((n + cuda::block_threads - 1) / cuda::block_threads, 1u << 30));

@@ -33,13 +33,16 @@ __device__ __forceinline__ void await_former() {
 #endif
 }
 
+/// Both, in a launch that overlaps.
+__device__ __forceinline__ void take_turn() {
+  await_former();
+  let_next_begin();
+}
 /// What kernels of Cuda::launch() are told, and say before all else: take().
 struct Turn {
   bool overlaps;
   __device__ __forceinline__ void take() const {
-    if (!overlaps) return;
-    await_former();
-    let_next_begin();
+    if (overlaps) take_turn();
   }
 };
 

@@ -20,6 +20,7 @@ __global__ void __launch_bounds__(product_threads) hec_product(HecView<T> a, con
   EllRow<N, exact, T, C> row;
   row.open(a, i);
   const HecLeftover leftover(a, place);
+  if constexpr (Read::ahead) exec::take_turn();
   const T from = of_residual && have ? b[i] : T(0);
   T sum = row.sum(a, i, read);
   add_leftover(a, leftover, read, sum);
@@ -43,6 +44,7 @@ __global__ void __launch_bounds__(product_threads) hec_product_by_lanes(HecView<
   EllRow<entries_a_lane, false, T, C> row;
   row.open(a, i, sub * entries_a_lane);
   const HecLeftover leftover(a, place);
+  if constexpr (Read::ahead) exec::take_turn();
   T sum = row.sum(a, i, read, sub * entries_a_lane, lanes);
   add_leftover(a, leftover, read, sum, unsigned(sub), lanes);
 #pragma unroll
@@ -52,31 +54,36 @@ __global__ void __launch_bounds__(product_threads) hec_product_by_lanes(HecView<
   if constexpr (requires { read.z; }) read.z[i] = read(i);
 }
 
-template <bool of_residual, class T, class Read>
-void short_rows(const exec::Cuda& space, const HecView<T>& a, int lanes, const T* b, Read read, T* y) {
+/// Vector: what x is read through, PlainVector or ScaledVector.
+template <bool of_residual, template <class, bool> class Vector, class T, class... Of>
+void short_rows(const exec::Cuda& space, const HecView<T>& a, int lanes, const T* b, T* y, Of... of_x) {
   if (a.rows == 0) return;
   const std::int64_t all = std::int64_t(a.leading) * lanes;
   // Of small matrices no multiprocessor is to have many rows more than another.
   const unsigned threads = all < std::int64_t(space.multiprocessors()) * 2048 ? product_threads / 2 : product_threads;
-  const auto blocks = unsigned((all + threads - 1) / threads);
-  with_hec_columns(a, [&](auto column) {
-    using C = decltype(column);
-    if (lanes == 4)
-      return hec_product_by_lanes<of_residual, 4, C><<<blocks, threads, 0, space.stream()>>>(a, b, read, y);
-    if (lanes == 8)
-      return hec_product_by_lanes<of_residual, 8, C><<<blocks, threads, 0, space.stream()>>>(a, b, read, y);
-    with_hec_width(a.width, [&](auto n, auto exact) {
-      hec_product<of_residual, decltype(n)::value, decltype(exact)::value, C>
-          <<<blocks, threads, 0, space.stream()>>>(a, b, read, y);
+  const exec::Grid grid{unsigned((all + threads - 1) / threads), threads};
+  const auto launch_reading = [&](auto read) {
+    using Read = decltype(read);
+    const auto launch = [&](auto kernel) { space.launch(Read::ahead, kernel, grid, a, b, read, y); };
+    with_hec_columns(a, [&](auto column) {
+      using C = decltype(column);
+      if (lanes == 4) return launch(hec_product_by_lanes<of_residual, 4, C, T, Read>);
+      if (lanes == 8) return launch(hec_product_by_lanes<of_residual, 8, C, T, Read>);
+      with_hec_width(a.width, [&](auto n, auto exact) {
+        launch(hec_product<of_residual, decltype(n)::value, decltype(exact)::value, C, T, Read>);
+      });
     });
-  });
-  exec::cuda::launched("launching a product");
+  };
+  // A residual is not of what iterations repeat.
+  if constexpr (!of_residual)
+    if (space.asks_ahead(grid, most_blocks_ahead<T>)) return launch_reading(Vector<T, true>{of_x...});
+  launch_reading(Vector<T, false>{of_x...});
 }
 
 template <bool of_residual, class T>
 void product(const exec::Cuda& space, const HecView<T>& a, int lanes, const Index* long_row, Index long_rows,
              const T* b, const T* x, T* y) {
-  short_rows<of_residual>(space, a, lanes, b, PlainVector<T>{x}, y);
+  short_rows<of_residual, PlainVector>(space, a, lanes, b, y, x);
   if (long_rows == 0) return;
   hec_long_rows<of_residual><<<unsigned(long_rows), exec::cuda::block_threads, 0, space.stream()>>>(a, long_row, x, y);
   exec::cuda::launched("launching a product");
@@ -102,7 +109,7 @@ void HecOperator<exec::Cuda, T>::residual(const T* b, const T* x, T* r) const {
 }
 template <class T>
 void HecOperator<exec::Cuda, T>::apply_scaled(const T* d, const T* x, T* z, T* y) const {
-  short_rows<false>(space_, a_, lanes_, static_cast<const T*>(nullptr), ScaledVector<T>{x, d, z}, y);
+  short_rows<false, ScaledVector>(space_, a_, lanes_, static_cast<const T*>(nullptr), y, x, d, z);
 }
 
 template class HecOperator<exec::Cuda, double>;

@@ -115,18 +115,26 @@ void with_hec_width(Index width, const F& f) {
 }
 
 #if defined(__CUDACC__)
-/// A vector as a product reads it.
+/// Thread blocks on a multiprocessor up to which a product gains where it asks for the matrix before it takes its turn
+/// (overlap.cuh). With Jacobi, solves in single precision take up to 8% less, and 1% still on a million rows; in double
+/// 5% less on 27,000 rows, and BiCGStab 7% more on 512,000.
 template <class T>
+constexpr int most_blocks_ahead = sizeof(T) < 8 ? 64 : 4;
+
+/// A vector as a product reads it. asked_ahead: for the matrix, and so x not by __ldg, which may go before the turn.
+template <class T, bool asked_ahead = false>
 struct PlainVector {
+  static constexpr bool ahead = asked_ahead;
   const T* x;
-  __device__ __forceinline__ T operator()(Index i) const { return __ldg(x + i); }
+  __device__ __forceinline__ T operator()(Index i) const { return ahead ? x[i] : __ldg(x + i); }
 };
 /// D x, to be left in z.
-template <class T>
+template <class T, bool asked_ahead = false>
 struct ScaledVector {
+  static constexpr bool ahead = asked_ahead;
   const T *x, *d;
   T* z;
-  __device__ __forceinline__ T operator()(Index i) const { return __ldg(x + i) * __ldg(d + i); }
+  __device__ __forceinline__ T operator()(Index i) const { return (ahead ? x[i] : __ldg(x + i)) * __ldg(d + i); }
 };
 
 /// Slots of a base's row: words are whole.

@@ -102,19 +102,20 @@ struct PairedRow {
   }
 };
 
-/// y = A x, or b - A x: leftovers of more than hec_long_row entries are missing.
-template <bool of_residual, int N, bool exact, class C, class S>
+/// y = A x, or b - A x: leftovers of more than hec_long_row entries are missing. Read: x, as PlainVector has it.
+template <bool of_residual, int N, bool exact, class C, class S, class Read>
 __global__ void __launch_bounds__(product_threads)
-    paired_product(PairedView<C, S> a, HecView<S> leftover, const float* b, const float* x, float* y) {
+    paired_product(PairedView<C, S> a, HecView<S> leftover, const float* b, Read read, float* y) {
   const unsigned place = blockIdx.x * blockDim.x + threadIdx.x;
   if (place >= unsigned(a.leading)) return;  // whole warps
   const auto i = Index(place);
   const bool have = i < a.rows;
-  const auto read = [x](Index c) { return __ldg(x + c); };
   PairedRow<N, exact, C, S> row;
   row.open(a, i);
   const HecLeftover rest(leftover, place);
-  const float diagonal = __ldcs(a.diagonal + i), own = have ? read(i) : 0.0f, from = of_residual && have ? b[i] : 0.0f;
+  const float diagonal = __ldcs(a.diagonal + i);
+  if constexpr (Read::ahead) exec::take_turn();
+  const float own = have ? read(i) : 0.0f, from = of_residual && have ? b[i] : 0.0f;
   float sum = diagonal != 0 ? diagonal * own : 0.0f;  // without one x_i is not looked at
   row.add(a, i, read, sum);
   add_leftover(leftover, rest, read, sum);
@@ -280,30 +281,43 @@ class PairedHec final : public RoundedHec {
   Index slots() const override { return slots_; }
 
  private:
+  HecView<S> leftover() const {
+    HecView<S> a;
+    a.rows = rows_;
+    a.leading = leading_;
+    a.csr_rows = Index(listed_row_.size());
+    a.listed = listed_.data();
+    a.listed_row = listed_row_.data();
+    a.csr_offset = csr_offset_.data();
+    a.csr_column = csr_column_.data();
+    a.csr_value = csr_value_.data();
+    return a;
+  }
   template <bool of_residual>
-  void product(const float* b, const float* x, float* y) const {
-    if (rows_ == 0) return;
+  void short_rows(const float* b, const float* x, float* y) const {
     const PairedView<C, S> a{
         rows_,         leading_,        pairs_, column_.data(), reinterpret_cast<const int2*>(base_.data()),
         value_.data(), diagonal_.data()};
-    HecView<S> leftover;
-    leftover.rows = rows_;
-    leftover.leading = leading_;
-    leftover.csr_rows = Index(listed_row_.size());
-    leftover.listed = listed_.data();
-    leftover.listed_row = listed_row_.data();
-    leftover.csr_offset = csr_offset_.data();
-    leftover.csr_column = csr_column_.data();
-    leftover.csr_value = csr_value_.data();
-    const unsigned blocks = (unsigned(leading_) + product_threads - 1) / product_threads;
-    with_pairs(pairs_, [&](auto n, auto exact) {
-      paired_product<of_residual, decltype(n)::value, decltype(exact)::value>
-          <<<blocks, product_threads, 0, space_.stream()>>>(a, leftover, b, x, y);
-    });
-    launched("launching a product");
+    const exec::Grid grid{(unsigned(leading_) + product_threads - 1) / product_threads, product_threads};
+    const auto launch_reading = [&](auto read) {
+      using Read = decltype(read);
+      with_pairs(pairs_, [&](auto n, auto exact) {
+        space_.launch(Read::ahead, paired_product<of_residual, decltype(n)::value, decltype(exact)::value, C, S, Read>,
+                      grid, a, leftover(), b, read, y);
+      });
+    };
+    // A residual is not of what iterations repeat.
+    if constexpr (!of_residual)
+      if (space_.asks_ahead(grid, most_blocks_ahead<float>)) return launch_reading(PlainVector<float, true>{x});
+    launch_reading(PlainVector<float>{x});
+  }
+  template <bool of_residual>
+  void product(const float* b, const float* x, float* y) const {
+    if (rows_ == 0) return;
+    short_rows<of_residual>(b, x, y);
     if (long_row_.size() == 0) return;
     hec_long_rows<of_residual><<<unsigned(long_row_.size()), exec::cuda::block_threads, 0, space_.stream()>>>(
-        leftover, long_row_.data(), x, y);
+        leftover(), long_row_.data(), x, y);
     launched("launching a product");
   }
 
