@@ -88,7 +88,7 @@ LocalSweeps<exec::Cuda, double>::LocalSweeps(const Context<exec::Cuda>& context,
     return map;
   };
   if (context.strategy == triangular::Strategy::automatic) {
-    const triangular::Packed packed = triangular::pack(host, factors, diagonal, order);
+    const triangular::Packed packed = triangular::pack(host, factors, diagonal, order, problem.owned);
     if (triangular::PackedSweeps::suits(packed)) {
       packed_ = std::make_unique<triangular::PackedSweeps>(space_, packed, map_of([](Index k) { return k; }));
       return;

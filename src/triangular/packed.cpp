@@ -18,10 +18,31 @@ struct SweepRows {
   const CsrView& factors;
   const Offset* diagonal;
   const sparse::RowOrder& order;
+  std::vector<std::uint8_t> forward = {}, backward = {};  // of each row, whether its update counts; empty: all do
 
   Index row(Index place) const { return order.rows[std::size_t(place)]; }
-  std::pair<Offset, Offset> entries(Index i, bool backward) const {
-    return backward ? std::pair{diagonal[i] + 1, factors.offsets[i + 1]} : std::pair{factors.offsets[i], diagonal[i]};
+  /// All of a row's.
+  std::pair<Offset, Offset> triangle(Index i, bool upper) const {
+    return upper ? std::pair{diagonal[i] + 1, factors.offsets[i + 1]} : std::pair{factors.offsets[i], diagonal[i]};
+  }
+  /// Those that count.
+  std::pair<Offset, Offset> entries(Index i, bool upper) const {
+    const std::vector<std::uint8_t>& counts = upper ? backward : forward;
+    return counts.empty() || counts[std::size_t(i)] ? triangle(i, upper) : std::pair{Offset(0), Offset(0)};
+  }
+  /// Marks, of rows begin .. end-1, a part's, those that lead to rows whose x is asked for: the backward sweep goes
+  /// from the last row to the first, so that what a row reads is known to count before it comes.
+  void mark(Index begin, Index end) {
+    const auto mark_columns = [&](Index i, bool upper, std::vector<std::uint8_t>& counts) {
+      if (!counts[std::size_t(i)]) return;
+      const auto [first, last] = triangle(i, upper);
+      for (Offset k = first; k < last; ++k) counts[std::size_t(factors.columns[k])] = 1;
+    };
+    for (Index i = begin; i < end; ++i) mark_columns(i, true, backward);
+    for (Index i = end; i-- > begin;) {
+      forward[std::size_t(i)] |= backward[std::size_t(i)];
+      mark_columns(i, false, forward);
+    }
   }
 };
 
@@ -90,11 +111,11 @@ std::uint32_t PackedShape::ring_for(unsigned value_bytes) const {
 }
 
 Packed pack(const exec::Host& host, const CsrView& factors, const Offset* diagonal, const sparse::RowOrder& order,
-            unsigned width, unsigned threads) {
+            const std::vector<std::uint8_t>& asked, unsigned width, unsigned threads) {
   const std::vector<Index> one_part{0, Index(order.group.size()) - 1};
   const std::vector<Index>& part_group = order.part.empty() ? one_part : order.part;
   const auto parts = part_group.size() - 1;
-  const SweepRows rows{factors, diagonal, order};
+  SweepRows rows{factors, diagonal, order};
   const auto for_parts = [&](auto f) {
     host.parallel([&](int me, int team) {
       for (std::size_t p = parts * std::size_t(me) / std::size_t(team);
@@ -107,6 +128,11 @@ Packed pack(const exec::Host& host, const CsrView& factors, const Offset* diagon
   for (std::size_t p = 0; p < parts; ++p)
     out.most_rows = std::max(out.most_rows, out.part_row[p + 1] - out.part_row[p]);
   if (out.most_rows > std::numeric_limits<std::uint16_t>::max()) return {};
+  if (!asked.empty()) {
+    rows.backward = asked;
+    rows.forward.assign(asked.size(), 0);
+    for_parts([&](std::size_t p) { rows.mark(out.part_row[p], out.part_row[p + 1]); });
+  }
   const auto tried = [&](unsigned with_width) {
     Trial t;
     t.shape.width = with_width;

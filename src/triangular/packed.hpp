@@ -78,11 +78,13 @@ struct Packed : PackedShape {
   std::size_t shared_bytes() const { return PackedShape::shared_bytes(ring_units, sizeof(double)); }
 };
 
-/// factors: in local rows, with every diagonal entry (`diagonal`: its position). order: schedule::by_parts's. Width and
-/// threads 0: what should be fastest. Returns nothing (no parts) where a part has 2^16 rows or more or does not fit
-/// shared memory, or where all parts together have 2^31 words.
+/// factors: in local rows, with every diagonal entry (`diagonal`: its position). order: schedule::by_parts's. asked: 1
+/// for each row whose x is asked for, or empty: for all; updates that lead to none of them are left out, and rows that
+/// are not asked for have no x then. Of overlap in natural order that is the part before the rows that are owned, in
+/// the backward sweep. Width and threads 0: what should be fastest. Returns nothing (no parts) where a part has 2^16
+/// rows or more or does not fit shared memory, or where all parts together have 2^31 words.
 Packed pack(const exec::Host& host, const CsrView& factors, const Offset* diagonal, const sparse::RowOrder& order,
-            unsigned width = 0, unsigned threads = 0);
+            const std::vector<std::uint8_t>& asked = {}, unsigned width = 0, unsigned threads = 0);
 
 /// Gives a part's steps, of which `rows` is looked at in `from`, their places in a stream of values of this many bytes.
 /// Returns the stream's length in units of 16 bytes. `to` may be `from`.

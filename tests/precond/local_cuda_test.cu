@@ -90,7 +90,7 @@ bool packs(const std::string& name, const CsrView& a) {
   if (spec.local == "ilut") return true;
   const CsrView f = p.pattern.view(p.rows());
   const sparse::RowOrder order = schedule::by_parts(host, f, sparse::adjacency(f), p.offsets);
-  return triangular::pack(host, f, p.diagonal.data(), order).parts() > 0;
+  return triangular::pack(host, f, p.diagonal.data(), order, p.owned).parts() > 0;
 }
 
 /// `name`, under these strategies in one layout, is the host's.

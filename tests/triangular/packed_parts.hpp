@@ -90,12 +90,13 @@ inline const std::vector<Case>& cases() {
 }
 
 struct Packing {
-  explicit Packing(const Case& c, unsigned width = 0, unsigned threads = 0, int team = 1)
+  explicit Packing(const Case& c, unsigned width = 0, unsigned threads = 0, int team = 1,
+                   const std::vector<std::uint8_t>& asked = {})
       : order(schedule::by_parts(exec::Host(team), c.a, sparse::adjacency(c.a), c.parts)) {
     for (Index i = 0; i < c.a.rows; ++i)
       for (Offset k = c.a.offsets[std::size_t(i)]; k < c.a.offsets[std::size_t(i) + 1]; ++k)
         if (c.a.columns[std::size_t(k)] == i) diagonal.push_back(k);
-    packed = triangular::pack(exec::Host(team), c.a, diagonal.data(), order, width, threads);
+    packed = triangular::pack(exec::Host(team), c.a, diagonal.data(), order, asked, width, threads);
   }
   sparse::RowOrder order;
   std::vector<Offset> diagonal;

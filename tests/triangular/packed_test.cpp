@@ -280,6 +280,59 @@ TEST(Packed, EachEntryStandsOnceInTheSequenceOfTheSweeps) {
   EXPECT_TRUE(again_somewhere) << "no case has a row of several updates";
 }
 
+/// Entries of rows that lead to those that are asked for: in the backward sweep by what is read there, in the forward
+/// sweep by that and what those read.
+Offset entries_towards(const Case& c, const Packing& packing, const std::vector<std::uint8_t>& asked) {
+  Offset entries = 0;
+  std::vector<std::uint8_t> seen(asked.size(), 0);
+  const auto follow = [&](bool upper, std::vector<Index> from) {
+    std::vector<std::uint8_t> here(asked.size(), 0);
+    while (!from.empty()) {
+      const Index i = from.back();
+      from.pop_back();
+      if (here[std::size_t(i)]) continue;
+      here[std::size_t(i)] = 1;
+      const Offset d = packing.diagonal[std::size_t(i)];
+      const Offset first = upper ? d + 1 : c.a.offsets[std::size_t(i)],
+                   last = upper ? c.a.offsets[std::size_t(i) + 1] : d;
+      entries += last - first;
+      from.insert(from.end(), c.a.columns.begin() + first, c.a.columns.begin() + last);
+    }
+    return here;
+  };
+  const auto rows_of = [](const std::vector<std::uint8_t>& marked) {
+    std::vector<Index> rows;
+    for (std::size_t i = 0; i < marked.size(); ++i)
+      if (marked[i]) rows.push_back(Index(i));
+    return rows;
+  };
+  follow(false, rows_of(follow(true, rows_of(asked))));
+  return entries;
+}
+
+TEST(Packed, WhatLeadsToNoRowThatIsAskedForIsLeftOut) {
+  bool fewer = false;
+  for_all([&](const Case& c, const Packing& all) {
+    for (const Index every : {1, 3, 50, 1000000}) {
+      SCOPED_TRACE(fmt::format("every {}th row", every));
+      std::vector<std::uint8_t> asked(std::size_t(c.a.rows), 0);
+      for (std::size_t i = 0; i < asked.size(); ++i) asked[i] = Index(i * 7 % 1000 + 1) % every == 0;
+      const Packing packing(c, all.packed.width, all.packed.threads, 2, asked);
+      const Packed& p = packing.packed;
+      const auto kept = std::count_if(p.from.begin(), p.from.end(), [](Offset e) { return e >= 0; });
+      ASSERT_EQ(kept, entries_towards(c, packing, asked));
+      fewer |= kept > 0 && kept < c.a.nnz() - c.a.rows;
+      const std::vector<double> b = random_values(std::size_t(c.a.rows), 947);
+      const std::vector<double> got = sweeps(packing, c.a.values, b), want = sweeps(all, c.a.values, b);
+      for (std::size_t i = 0; i < asked.size(); ++i) {
+        if (!asked[i]) continue;
+        EXPECT_EQ(got[i], want[i]) << "row " << i;
+      }
+    }
+  });
+  EXPECT_TRUE(fewer);
+}
+
 const Case& named(const std::string& name) {
   return *std::find_if(cases().begin(), cases().end(), [&](const Case& c) { return c.name == name; });
 }
