@@ -272,44 +272,103 @@ __global__ void __launch_bounds__(block_threads, ColumnsTuning::combining_blocks
   close_sum<S>(sum, close, work, arrived, post, leave);
 }
 
+/// Entries of a vector that ends where it ends; those behind are zero.
+template <int R, class T>
+__device__ __forceinline__ Piece<T, R> piece_of(View<T> x, std::size_t n, std::size_t p) {
+  if ((p + 1) * R <= n) return piece<R>(x.data, p);
+  Piece<T, R> out = {};
+  for (int r = 0; r < R && p * R + unsigned(r) < n; ++r) out.value[r] = x.data[p * R + unsigned(r)];
+  return out;
+}
+
 /// A thread has so many bytes of each column, and keeps in registers what goes from one rotation to the next.
-template <class B, class T>
-__global__ void __launch_bounds__(block_threads)
-    rotate_columns_kernel(Turn turn, std::size_t n, Columns<B> V, Rotations<T> by) {
-  constexpr int Q = ColumnsTuning::dotted, R = rows_of<B>;
+template <class B, class T, class Join, class Rest, class Close>
+__global__ void __launch_bounds__(block_threads, ColumnsTuning::combining_blocks)
+    join_columns_kernel(Turn turn, std::size_t n, Columns<B> V, Scalar<Index> count, Rotations<T> by, View<T> y,
+                        View<T> z, View<T> u, View<T> r, Join join, Rest rest, Close close, void* work,
+                        unsigned* arrived, const Post* post, double* leave) {
+  constexpr int Q = ColumnsTuning::dotted, R = rows_of<B>, shared = ColumnsTuning::coefficients;
+  struct alignas(4 * sizeof(T)) Of {  // a column
+    T y, z, c, s;
+  };
+  __shared__ Of staged[shared];
   turn.take();
-  const Index first = by.first(), end = by.end();
-  const std::size_t p = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (first >= end || p >= (n + R - 1) / R) return;  // a column's end is padded
-  const Columns<B> W{V[by.place[first]], V.stride};
-  const auto put = [&](Index column, const Piece<B, R>& v) { reinterpret_cast<Piece<B, R>*>(W[column])[p] = v; };
-  Piece<T, R> x;
-  {
-    const Piece<B, R> v = piece<R>(W[0], p);
+  const Index columns = count(), first = by.first(), turned = by.turned(columns);
+  const auto told = [&](Index k) {
+    const bool turns = k >= turned;
+    return Of{y[k], z[k], turns ? by.c[first + k - turned] : T(1), turns ? by.s[first + k - turned] : T(0)};
+  };
+  for (Index k = Index(threadIdx.x); k < min(columns, Index(shared)); k += block_threads) staged[k] = told(k);
+  __syncthreads();
+  const auto of = [&](Index k) { return k < shared ? staged[k] : told(k); };
+  const Passing passing;
+  T sum[1] = {};
+  const std::size_t pieces = (n + R - 1) / R;  // a column's end is padded
+  // From the last row to the first, as combine() goes.
+  for (std::size_t done = std::size_t(blockIdx.x) * block_threads + threadIdx.x; done < pieces;
+       done += std::size_t(gridDim.x) * block_threads) {
+    const std::size_t p = pieces - 1 - done;
+    const auto put = [&](Index k, const Piece<B, R>& v) { reinterpret_cast<Piece<B, R>*>(V[k])[p] = v; };
+    Piece<T, R> Vy = {}, Vz = {}, x = {};
+    for (Index from = 0; from < columns; from += Q) {
+      Piece<B, R> v[Q];
 #pragma unroll
-    for (int r = 0; r < R; ++r) x.value[r] = T(v.value[r]);
-  }
-  for (Index from = first; from < end; from += Q) {
-    Piece<B, R> v[Q];
+      for (int q = 0; q < Q; ++q) v[q] = passing.piece<R>(V[min(from + q, columns - 1)], p);
 #pragma unroll
-    for (int q = 0; q < Q; ++q) v[q] = piece<R>(W[min(from + q, end - 1) - first + 1], p);
+      for (int q = 0; q < Q; ++q) {
+        const Index k = from + q;
+        if (k >= columns) break;
+        const Of a = of(k);
+        if (k <= turned) {  // nothing is carried to it
 #pragma unroll
-    for (int q = 0; q < Q; ++q) {
-      if (from + q >= end) break;
-      const T c = by.c[from + q], s = by.s[from + q];
+          for (int i = 0; i < R; ++i) {
+            x.value[i] = T(v[q].value[i]);
+            Vy.value[i] += a.y * x.value[i];
+            if (k < turned) Vz.value[i] += a.z * x.value[i];
+          }
+        } else {
+          const Of before = of(k - 1);
 #pragma unroll
-      for (int r = 0; r < R; ++r) {
-        const T y = T(v[q].value[r]);
-        v[q].value[r] = B(c * x.value[r] + s * y);
-        x.value[r] = c * y - s * x.value[r];
+          for (int i = 0; i < R; ++i) {
+            const T lower = T(v[q].value[i]);
+            Vy.value[i] += a.y * lower;
+            v[q].value[i] = B(before.c * x.value[i] + before.s * lower);
+            x.value[i] = before.c * lower - before.s * x.value[i];
+            Vz.value[i] += before.z * T(v[q].value[i]);
+          }
+          put(k - 1, v[q]);
+        }
       }
-      put(from + q - first, v[q]);
     }
-  }
-  Piece<B, R> v;
+    Piece<T, R> left = piece_of<R>(r, n, p);
+    if (columns > 0) {
+      const Piece<T, R> of_u = piece_of<R>(u, n, p);
+      Piece<B, R> upper, last;
+      const Of a = of(columns - 1);
 #pragma unroll
-  for (int r = 0; r < R; ++r) v.value[r] = B(x.value[r]);
-  put(end - first, v);
+      for (int i = 0; i < R; ++i) {
+        last.value[i] = B(join(Vy.value[i], of_u.value[i]));
+        if (turned == columns) continue;
+        const T lower = T(last.value[i]);
+        upper.value[i] = B(a.c * x.value[i] + a.s * lower);
+        last.value[i] = B(a.c * lower - a.s * x.value[i]);
+        Vz.value[i] += a.z * T(upper.value[i]);
+      }
+      if (turned < columns) put(columns - 1, upper);
+      put(columns, last);
+    }
+#pragma unroll
+    for (int i = 0; i < R; ++i) {
+      left.value[i] = rest(Vz.value[i], left.value[i]);
+      if (p * R + unsigned(i) >= n) continue;
+      sum[0] += left.value[i] * left.value[i];
+    }
+    if ((p + 1) * R <= n)
+      reinterpret_cast<Piece<T, R>*>(r.data)[p] = left;
+    else
+      for (int i = 0; i < R && p * R + unsigned(i) < n; ++i) r.data[p * R + unsigned(i)] = left.value[i];
+  }
+  close_sum<T>(sum, close, work, arrived, post, leave);
 }
 
 template <class F>

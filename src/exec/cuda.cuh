@@ -250,10 +250,15 @@ class Cuda {
                        Close close) const {
     combine_columns(n, V, most, count, y, std::array<View<T>, 0>{}, f, close);
   }
-  template <class B, class T>
-  void rotate_columns(std::size_t n, Columns<B> V, Rotations<T> by) const {
-    if (n == 0) return;
-    launch(cuda::rotate_columns_kernel<B, T>, grid((n + cuda::rows_of<B> - 1) / cuda::rows_of<B>), n, V, by);
+  template <class B, class T, class Join, class Rest, class Close>
+  void join_columns(std::size_t n, Columns<B> V, Scalar<Index> count, Rotations<T> by, View<T> y, View<T> z, View<T> u,
+                    View<T> r, Join join, Rest rest, Close close) const {
+    double* const sums = visits_host() ? team_->own_sums(3, stream()) : nullptr;
+    const unsigned blocks = combining_grid<B>(n);
+    launch(cuda::join_columns_kernel<B, T, Join, Rest, Close>, {blocks, cuda::block_threads}, n, V, count, by, y, z, u,
+           r, join, rest, close, scratch(blocks * cuda::most_sum_bytes), counters(1),
+           connected() ? team_->post() : nullptr, sums);
+    if (sums) close_gathered(sums, close, rest, nullptr, T(0), T(0));
   }
 
   // --- control --------------------------------------------------------------------------------------------------

@@ -118,9 +118,10 @@ class Emulated {
                        F... f) const {
     enqueue([=, own = host_](const Host&) { own.combine_columns(n, V, most, count, y, f...); });
   }
-  template <class B, class T>
-  void rotate_columns(std::size_t n, Columns<B> V, Rotations<T> by) const {
-    enqueue([=, own = host_](const Host&) { own.rotate_columns(n, V, by); });
+  template <class B, class T, class... F>
+  void join_columns(std::size_t n, Columns<B> V, Scalar<Index> count, Rotations<T> by, View<T> y, View<T> z, View<T> u,
+                    View<T> r, F... f) const {
+    enqueue([=, own = host_](const Host&) { own.join_columns(n, V, count, by, y, z, u, r, f...); });
   }
   template <class Body>
   void repeat_until(Scalar<int> stop, Body body, int at_once = 1) const {

@@ -225,23 +225,41 @@ class Host {
     combine_columns(n, V, most, count, y, std::array<View<T>, 0>{}, f, close);
   }
 
-  /// Columns are rotated in pairs, one rotation after the other.
-  template <class B, class T>
-  void rotate_columns(std::size_t n, Columns<B> V, Rotations<T> by) const {
-    for_each_range(n, [=](Index begin, Index end) {
-      const Index first = by.first(), last = by.end();
-      B* upper = first < last ? V[by.place[first]] : nullptr;
-      for (Index k = first; k < last; ++k, upper += V.stride) {
-        B* const lower = upper + V.stride;
-        const T c = by.c[k], s = by.s[k];
+  /// A column joins V, rotations turn the last ones up to it, and r loses what V without its last column then holds of
+  /// it: V[K] = join(sum_k y[k] V[k], u), V = V Q, r = rest(sum_k z[k] V[k], r), row by row and k < K = count() each
+  /// time; then close(lanes, |r|^2). Where count() is 0 no column joins. In one pass over V.
+  template <class B, class T, class Join, class Rest, class Close>
+  void join_columns(std::size_t n, Columns<B> V, Scalar<Index> count, Rotations<T> by, View<T> y, View<T> z, View<T> u,
+                    View<T> r, Join join, Rest rest, Close close) const {
+    const std::size_t pieces = (n + block - 1) / block;
+    std::vector<T>& partial = partial_sums<T>(pieces);
+    const Index columns = count(), first = by.first(), turned = by.turned(columns);
+    for_each_range(n, [=, &partial](Index begin, Index end) {
+      T all[1][block], sum[1][block];
+      T *const Vy = all[0], *const Vz = sum[0];
+      combine_piece(V, columns, std::array{y}, begin, end, all);
+      combine_piece(V, turned, std::array{z}, begin, end, sum);
+      if (columns > 0) {
+        B* const joining = V[columns];
+#pragma omp simd
+        for (Index i = begin; i < end; ++i) assign(joining[i], join(Vy[i - begin], u[i]));
+      }
+      for (Index k = turned; k < columns; ++k) {
+        B *const upper = V[k], *const lower = V[k + 1];
+        const T c = by.c[first + k - turned], s = by.s[first + k - turned], zk = z[k];
 #pragma omp simd
         for (Index i = begin; i < end; ++i) {
-          const T x = T(upper[i]), y = T(lower[i]);
-          assign(upper[i], c * x + s * y);
-          assign(lower[i], c * y - s * x);
+          const T a = T(upper[i]), b = T(lower[i]);
+          assign(upper[i], c * a + s * b);
+          assign(lower[i], c * b - s * a);
+          Vz[i - begin] += zk * T(upper[i]);
         }
       }
+#pragma omp simd
+      for (Index i = begin; i < end; ++i) r[i] = rest(Vz[i - begin], r[i]);
+      partial[std::size_t(begin) / block] = sum_of_piece<T>([r](Index i) { return r[i] * r[i]; }, begin, end);
     });
+    close(Lanes{}, total_of(partial, pieces));
   }
 
   // --- control --------------------------------------------------------------------------------------------------

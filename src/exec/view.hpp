@@ -30,13 +30,16 @@ struct Columns {
   static constexpr std::size_t stride_of(std::size_t n) { return (n + 15) / 16 * 16; }
 };
 
-/// Givens rotations of columns that follow one another: number k, first() <= k < end(), makes of column place[k] and
-/// the next one, x and y, c[k] x + s[k] y and c[k] y - s[k] x; place[k + 1] is place[k] + 1.
+/// Givens rotations of the last of several columns, which follow one another: number k, first() <= k < end(), makes of
+/// column place[k] and the next one, x and y, c[k] x + s[k] y and c[k] y - s[k] x; place[k + 1] is place[k] + 1, and
+/// the last place is that of the last column but one.
 template <class T>
 struct Rotations {
   Scalar<Index> first, end;
   View<Index> place;
   View<T> c, s;
+  /// The first column that is turned; `last`, the last column, where none is.
+  KRILU_INLINE Index turned(Index last) const { return first() < end() ? place[first()] : last; }
 };
 
 /// N sums of one pass: what the function of a reduction returns when it has more than one.

@@ -305,8 +305,7 @@ class Gmres final : public Method<Space, T> {
       cycle_done() = done;
       live() = done ? -1 : K + 1;
     }
-    /// r enters the basis V, v: b has V^T r, and ur is (u, r). g = C^T r, nothing of the last of each basis; b, the
-    /// coefficients of C C^T r in the basis as it stands, before the rotations since the last time.
+    /// r enters the basis V, v: b has V^T r, and ur is (u, r). g = C^T r, nothing of the last of each basis.
     KRILU_INLINE void enter(exec::Lanes lanes, T ur) const {
       const Index K = columns(), begin = first(), end = j(), start = begin < end ? place[begin] : K;
       T of_u = 0;
@@ -314,21 +313,9 @@ class Gmres final : public Method<Space, T> {
       const T of_v = (ur - lanes.sum(of_u)) * per_nu();
       if (lanes.first()) b[K] = of_v;
       lanes.meet();
-      for (Index k = lanes.lane(); k < start; k += lanes.count) {
-        if (apart[k]) b[k] = 0;
-        g[k] = b[k];
-      }
-      const T last = rotate(lanes, begin, end, b.data + start, g.data + start);
-      lanes.meet();
-      if (!lanes.first()) return;
-      g[K] = 0;
-      // What the last vector of the rotated basis has of each that stands, from the last one to the first.
-      T share = last;
-      for (Index k = end; k-- > begin;) {
-        b[start + (k - begin) + 1] -= cosine[k] * share;
-        share *= -sine[k];
-      }
-      b[start] -= share;
+      for (Index k = lanes.lane(); k < start; k += lanes.count) g[k] = apart[k] ? T(0) : b[k];
+      rotate(lanes, begin, end, b.data + start, g.data + start);
+      if (lanes.first()) g[K] = 0;
     }
     /// The sum of entry(k) y[k] over k from begin to end - 1.
     template <class Entry>
@@ -409,11 +396,7 @@ class Gmres final : public Method<Space, T> {
     const Index at_once = steps_at_once();
     Index steps = 0;
 
-    ex.once(KRILU_FN() {
-      s.stop() = s.cycle_done() = s.in_doubt() = 0;
-      s.claimed() = std::numeric_limits<T>::infinity();
-    });
-    begin(r, control);
+    begin(r, control, true);
     ex.repeat_until(s.stop, [&] {
       ex.repeat_until(s.cycle_done, [&] {
         // w = A M^-1 u
@@ -467,31 +450,32 @@ class Gmres final : public Method<Space, T> {
       }
       ex.when(s.goes_on, [&] {
         A.residual(system.b, x.data, r.data);
-        ex.once(KRILU_FN() {
-          s.columns() = 0;
-          s.cycle_done() = 0;
-        });
-        begin(r, control);
+        begin(r, control, false);
       });
     });
   }
 
   /// u, the vector to multiply next: r, or, where there is a basis already, what C does not hold of it. g: r in the
-  /// basis. The basis is begun anew where it is full or used up.
-  void begin(exec::View<T> r, exec::Scalar<Control<T>> control) {
+  /// basis. at_first: of a go; it keeps the basis that is there unless that is full or used up. Else it is begun anew.
+  void begin(exec::View<T> r, exec::Scalar<Control<T>> control, bool at_first) {
     const std::size_t n = n_;
     const Small s = small();
     const exec::View<T> u = u_.view();
     const exec::Columns<B> V{v_.data(), stride_};
     const T unit = unit_, inverse = 1 / unit;
 
-    // a = V^T u,  b = V^T r;  the last vector of the basis that is there, v = (u - V a) / nu, is settled and joins it
     ex_.once(KRILU_FN() {
-      if (s.columns() == 0 || s.columns() + 2 >= s.m || s.exhausted()) s.columns() = s.j() = s.first() = 0;
-      s.exhausted() = 0;
+      if (at_first) {
+        s.stop() = s.in_doubt() = 0;
+        s.claimed() = std::numeric_limits<T>::infinity();
+      }
+      const Index room = s.m - s.columns() - 1;  // once the last vector has joined
+      if (!at_first || room < 2 || s.exhausted()) s.columns() = 0;
+      if (s.columns() == 0) s.j() = s.first() = 0;
+      s.cycle_done() = s.exhausted() = 0;
       s.live() = s.columns() > 0 ? s.columns() : -1;
-      if (s.columns() == 0) s.b[0] = s.per_nu() = s.g_before() = 0;  // there is no v
     });
+    // a = V^T u,  b = V^T r;  the last vector of the basis that is there, v = (u - V a) / nu, is settled and joins it
     ex_.dot_columns(n, V, s.m + 1, s.live, 1, std::array{u, r}, KRILU_FN(Index k, exec::Sums<T, 2> dots) {
       s.a[k] = s.apart[k] ? T(0) : dots[0] * inverse;
       s.b[k] = dots[1] * inverse;
@@ -502,19 +486,13 @@ class Gmres final : public Method<Space, T> {
       s.exhausted() = 0;
       s.columns() = s.j() = s.first() = 0;
     });
-    // r = r - C C^T r,  |r|
-    ex_.combine_columns(n, V, s.m + 1, s.columns, std::array{s.a, s.b}, std::array{u, r}, KRILU_FN(
-        Index i, exec::Sums<T, 2> Vab, exec::Sums<T, 2> ur) {
-      const Index K = s.columns();
-      const T of_u = K > 0 ? ur[0] : T(0);  // which nobody may have written
-      const B v = B(unit * (of_u - Vab[0] * inverse) * s.per_nu());
-      const T rest = ur[1] - Vab[1] * inverse - s.b[K] * (T(v) * inverse);
-      assign(V[K][i], v);
-      r[i] = rest;
-      return rest * rest;
-    }, KRILU_FN(exec::Lanes lanes, T rr) {
+    // V = V Q, Q being the rotations since the last time;  r = r - C C^T r,  |r|
+    ex_.join_columns(n, V, s.columns, exec::Rotations<T>{s.first, s.j, s.place, s.cosine, s.sine}, s.a, s.g, u, r,
+        KRILU_FN(T Va, T of_u) { return unit * (of_u - Va * inverse) * s.per_nu(); },
+        KRILU_FN(T Cg, T of_r) { return of_r - Cg * inverse; }, KRILU_FN(exec::Lanes lanes, T rr) {
       if (!lanes.first()) return;
       if (s.columns() > 0) s.apart[s.columns()++] = 1;
+      s.first() = s.j();
       s.beta() = std::sqrt(rr);
       if (s.in_doubt() && control().amend(s.beta())) {
         s.beta() = 1;
@@ -533,14 +511,12 @@ class Gmres final : public Method<Space, T> {
       s.apart[s.columns()] = 0;
       s.live() = s.cycle_done() ? -1 : s.columns();
     });
-    // V = V Q, Q being the rotations since the last time;  u = r / |r|
-    ex_.rotate_columns(n, V, exec::Rotations<T>{s.first, s.j, s.place, s.cosine, s.sine});
+    // u = r / |r|
     ex_.for_each(n, KRILU_FN(Index i) {
       const B next = B(unit * (r[i] / s.beta()));
       assign(V[s.columns()][i], next);
       u[i] = T(next) * inverse;
     });
-    ex_.once(KRILU_FN() { s.first() = s.j(); });
   }
 
   // clang-format on

@@ -215,60 +215,105 @@ TEST(CudaSpace, ColumnsMayGrowInNumberFromStepToStep) {
 KRILU_INLINE int cosine_of(Index k) { return k % 3 == 0 ? 1 - int(k % 2) * 2 : 0; }
 KRILU_INLINE int sine_of(Index k) { return k % 3 == 0 ? 0 : 1 - int(k % 2) * 2; }
 
+/// Of columns of integers, one that joins them, and r: remainders, so that all fits into 8 bits.
+template <class T>
+KRILU_INLINE T join_of(T Vy, T of_u) {
+  return T(int(of_u + Vy) % 16);
+}
+template <class T>
+KRILU_INLINE T rest_of(T Vz, T of_r) {
+  return T(int(of_r + Vz) % 4);
+}
+
+/// A column joins `used`; `rotations` of them are turned, the first as number `first`.
 template <class B, class T>
-void expect_exact_rotations(std::size_t n, Index first, Index end, Index at) {
+void expect_exact_join(std::size_t n, Index used, Index first, Index rotations) {
   const Cuda ex;
-  const Index most = at + (end - first) + 2;
+  const Index most = used + 2, end = first + rotations, at = used - rotations;
   const std::size_t stride = Columns<B>::stride_of(n);
   const auto v = ex.allocate<B>(stride * std::size_t(most));
-  const auto range = ex.allocate<Index>(2), place = ex.allocate<Index>(std::size_t(end) + 1);
+  const auto numbers = ex.allocate<Index>(3), place = ex.allocate<Index>(std::size_t(end) + 1);
   const auto c = ex.allocate<T>(std::size_t(end) + 1), s = ex.allocate<T>(std::size_t(end) + 1);
-  const auto plain = ex.allocate<float>(n * std::size_t(most));
+  const auto y = ex.allocate<T>(std::size_t(most)), z = ex.allocate<T>(std::size_t(most));
+  const auto u = ex.allocate<T>(n), r = ex.allocate<T>(n), total = ex.allocate<T>(1);
+  const auto plain = ex.allocate<float>(n * std::size_t(most + 1) + 1);
   const Columns<B> V{v.data(), stride};
   const auto places = place.view();
-  const auto cs = c.view(), ss = s.view();
+  const auto cs = c.view(), ss = s.view(), ys = y.view(), zs = z.view(), us = u.view(), rs = r.view();
   const auto all = plain.view();
+  const auto sum = total.scalar();
   ex.for_each(
       std::size_t(end) + 1, KRILU_FN(Index k) {
         places[k] = at + k - first;
         cs[k] = T(cosine_of(k));
         ss[k] = T(sine_of(k));
       });
-  const Index bounds[] = {first, end};
-  ex.copy_in(range, bounds, 2);
+  ex.for_each(
+      std::size_t(most), KRILU_FN(Index k) {
+        ys[k] = T(coefficient_of(k));
+        zs[k] = T(coefficient_of(k + 3));
+      });
+  const Index told[] = {first, end, used};
+  ex.copy_in(numbers, told, 3);
   ex.for_each(
       n, KRILU_FN(Index i) {
+        us[i] = T(first_of(std::size_t(i)));
+        rs[i] = T(second_of(std::size_t(i)));
         for (Index k = 0; k < most; ++k) V[k][i] = B(entry(std::size_t(i), k));
       });
-  ex.rotate_columns(n, V, Rotations<T>{range.scalar(0), range.scalar(1), place.view(), cs, ss});
+  ex.join_columns(
+      n, V, numbers.scalar(2), Rotations<T>{numbers.scalar(0), numbers.scalar(1), places, cs, ss}, ys, zs, us, rs,
+      KRILU_FN(T Vy, T of_u) { return join_of(Vy, of_u); }, KRILU_FN(T Vz, T of_r) { return rest_of(Vz, of_r); },
+      KRILU_FN(Lanes lanes, T rr) {
+        if (lanes.first()) sum() = rr;
+      });
   ex.for_each(
       n, KRILU_FN(Index i) {
         for (Index k = 0; k < most; ++k) all[k * Index(n) + i] = float(V[k][i]);
+        all[most * Index(n) + i] = float(rs[i]);
+        if (i == 0) all[(most + 1) * Index(n)] = float(sum());
       });
-  std::vector<float> want;
-  for (Index k = 0; k < most; ++k)
-    for (std::size_t i = 0; i < n; ++i) want.push_back(entry(i, k));
-  for (Index k = first; k < end; ++k)
-    for (std::size_t i = 0; i < n; ++i) {
-      float &x = want[std::size_t(at + k - first) * n + i], &y = want[std::size_t(at + k - first + 1) * n + i];
+  std::vector<float> want(n * std::size_t(most + 1) + 1);
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto of = [&](Index k) -> float& { return want[std::size_t(k) * n + i]; };
+    for (Index k = 0; k < most; ++k) of(k) = entry(i, k);
+    double Vy = 0, Vz = 0;
+    for (Index k = 0; k < used; ++k) Vy += coefficient_of(k) * of(k);
+    if (used > 0) of(used) = float(join_of(Vy, first_of(i)));
+    for (Index k = first; k < end; ++k) {
+      float &x = of(at + k - first), &below = of(at + k - first + 1);
       const float old = x, cosine = float(cosine_of(k)), sine = float(sine_of(k));
-      x = cosine * old + sine * y;
-      y = cosine * y - sine * old;
+      x = cosine * old + sine * below;
+      below = cosine * below - sine * old;
     }
-  EXPECT_EQ(test::to_host(ex, plain), want) << n << " rows, rotations " << first << " to " << end << " at " << at;
+    for (Index k = 0; k < used; ++k) Vz += coefficient_of(k + 3) * of(k);
+    of(most) = float(rest_of(Vz, second_of(i)));
+    want.back() += of(most) * of(most);
+  }
+  EXPECT_EQ(test::to_host(ex, plain), want)
+      << n << " rows, " << used << " columns, " << rotations << " rotations from " << first << " on";
 }
 
-// Rows round a thread's piece; rotations round the groups of 8 columns that are asked for at once.
-TEST(CudaSpace, ColumnsAreRotatedExactly) {
+template <class B, class T>
+void expect_exact_joins(std::size_t n) {
+  for (const Index rotations : {0, 1, 7, 8, 9, 16, 31})
+    for (const Index before : {0, 3}) expect_exact_join<B, T>(n, before + rotations, before, rotations);
+}
+
+// Rows round a thread's piece; rotations round the groups of 8 columns that are asked for at once; more columns than
+// have their coefficients in shared memory.
+TEST(CudaSpace, AColumnJoinsOthersThatAreRotatedExactly) {
   KRILU_REQUIRE_GPU();
-  for (std::size_t n : {1u, 2u, 7u, 8u, 513u, 2057u, 100003u})
-    for (const Index rotations : {0, 1, 7, 8, 9, 16, 31})
-      for (const Index before : {0, 3}) {
-        expect_exact_rotations<double, double>(n, before, before + rotations, 2 * before);
-        expect_exact_rotations<float, float>(n, before, before + rotations, 2 * before);
-        expect_exact_rotations<Half, float>(n, before, before + rotations, 2 * before);
-        expect_exact_rotations<Bfloat16, float>(n, before, before + rotations, 2 * before);
-      }
+  for (std::size_t n : {1u, 2u, 7u, 8u, 513u, 2057u, 100003u}) {
+    expect_exact_joins<double, double>(n);
+    expect_exact_joins<float, float>(n);
+    expect_exact_joins<Half, float>(n);
+    expect_exact_joins<Bfloat16, float>(n);
+  }
+  for (const Index rotations : {0, 9, 127, 140}) {
+    expect_exact_join<double, double>(2057, 140, 5, rotations);
+    expect_exact_join<Bfloat16, float>(2057, 140, 5, rotations);
+  }
 }
 
 }  // namespace

@@ -167,6 +167,9 @@ struct ColumnsOf {
         a(random_values(std::size_t(columns), 24)),
         b(random_values(std::size_t(columns), 25)) {}
   double at(std::size_t i, Index k) const { return v[std::size_t(k) * stride + i]; }
+  /// Of rotation k.
+  static double cosine(Index k) { return std::cos(1.0 + k); }
+  static double sine(Index k) { return std::sin(1.0 + k); }
 };
 
 /// The dot products of x and y with each column, 99 where there are none; then how often finish() ran, and whether all
@@ -331,39 +334,69 @@ TYPED_TEST(SpaceTest, ANegativeCountOfColumnsChangesNothing) {
   }
 }
 
-/// V after rotations first to end - 1, of columns from `at` on.
+/// V, r and |r|^2 after a column has joined c.used, of which rotations have turned the last ones; from r = c.y and
+/// u = c.x.
 template <class Space>
-std::vector<double> rotated(int threads, const ColumnsOf& c, Index first, Index end, Index at) {
+std::vector<double> joined(int threads, const ColumnsOf& c, Index first, Index rotations) {
   const auto space = make_space<Space>(threads);
-  const auto v = to_device(space, c.v), cosine = to_device(space, c.a), sine = to_device(space, c.b);
-  std::vector<Index> places(std::size_t(c.most), -1);
-  for (Index k = first; k < end; ++k) places[std::size_t(k)] = at + k - first;
-  const auto place = to_device(space, places), range = to_device(space, std::vector<Index>{first, end});
-  space.rotate_columns(
-      c.n, exec::Columns<double>{v.data(), c.stride},
-      exec::Rotations<double>{range.scalar(0), range.scalar(1), place.view(), cosine.view(), sine.view()});
-  return to_host(space, v);
+  const auto v = to_device(space, c.v), u = to_device(space, c.x), r = to_device(space, c.y);
+  const auto y = to_device(space, c.a), z = to_device(space, c.b), total = to_device(space, std::vector<double>{-1});
+  std::vector<Index> places(std::size_t(first + rotations), -1);
+  std::vector<double> cosines(places.size(), 9.0), sines(places.size(), 9.0);
+  for (Index k = 0; k < rotations; ++k) {
+    places[std::size_t(first + k)] = c.used - rotations + k;
+    cosines[std::size_t(first + k)] = ColumnsOf::cosine(k);
+    sines[std::size_t(first + k)] = ColumnsOf::sine(k);
+  }
+  const auto place = to_device(space, places),
+             range = to_device(space, std::vector<Index>{first, first + rotations, c.used});
+  const auto cosine = to_device(space, cosines), sine = to_device(space, sines);
+  const auto to = total.scalar();
+  space.join_columns(
+      c.n, exec::Columns<double>{v.data(), c.stride}, range.scalar(2),
+      exec::Rotations<double>{range.scalar(0), range.scalar(1), place.view(), cosine.view(), sine.view()}, y.view(),
+      z.view(), u.view(), r.view(), KRILU_FN(double Vy, double of_u) { return 2 * of_u - Vy; },
+      KRILU_FN(double Vz, double of_r) { return of_r - Vz / 2; },
+      KRILU_FN(exec::Lanes lanes, double sum) {
+        if (lanes.first()) to() = sum;
+      });
+  std::vector<double> out = to_host(space, v), of_r = to_host(space, r);
+  out.insert(out.end(), of_r.begin(), of_r.end());
+  out.push_back(to_host(space, total)[0]);
+  return out;
 }
 
-TYPED_TEST(SpaceTest, ColumnsAreRotatedInPairsOneAfterTheOther) {
+TYPED_TEST(SpaceTest, AColumnJoinsOthersThatAreRotatedInPairs) {
   struct {
-    Index first, end, at;
-  } const cases[] = {{0, 0, 0}, {2, 2, 4}, {0, 1, 0}, {0, 4, 0}, {1, 4, 3}, {2, 3, 5}};
-  for (const auto& [first, end, at] : cases)
+    Index used, first, rotations;
+  } const cases[] = {{0, 0, 0}, {0, 3, 0}, {1, 0, 0}, {1, 0, 1}, {4, 0, 4}, {5, 2, 3}, {6, 4, 1}, {6, 1, 0}};
+  for (const auto& [used, first, rotations] : cases)
     for (std::size_t n : sizes) {
-      const ColumnsOf c(n, 7, 0);
+      const ColumnsOf c(n, 7, used);
       std::vector<double> want = c.v;
-      for (Index k = first; k < end; ++k)
-        for (std::size_t i = 0; i < n; ++i) {
-          double& x = want[std::size_t(at + k - first) * c.stride + i];
-          double& y = want[std::size_t(at + k - first + 1) * c.stride + i];
-          const double old = x, cosine = c.a[std::size_t(k)], sine = c.b[std::size_t(k)];
-          x = cosine * old + sine * y;
-          y = cosine * y - sine * old;
+      const auto at = [&](std::size_t i, Index k) -> double& { return want[std::size_t(k) * c.stride + i]; };
+      std::vector<double> r = c.y;
+      long double squares = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        double Vy = 0, Vz = 0;
+        for (Index k = 0; k < used; ++k) Vy += c.a[std::size_t(k)] * at(i, k);
+        if (used > 0) at(i, used) = 2 * c.x[i] - Vy;
+        for (Index k = 0; k < rotations; ++k) {
+          double &x = at(i, used - rotations + k), &y = at(i, used - rotations + k + 1);
+          const double old = x;
+          x = ColumnsOf::cosine(k) * old + ColumnsOf::sine(k) * y;
+          y = ColumnsOf::cosine(k) * y - ColumnsOf::sine(k) * old;
         }
-      const std::vector<double> got = rotated<TypeParam>(1, c, first, end, at);
-      for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-15) << i;
-      for (int threads : teams) EXPECT_EQ(bits(rotated<TypeParam>(threads, c, first, end, at)), bits(got));
+        for (Index k = 0; k < used; ++k) Vz += c.b[std::size_t(k)] * at(i, k);
+        r[i] -= Vz / 2;
+        squares += r[i] * r[i];
+      }
+      want.insert(want.end(), r.begin(), r.end());
+      want.push_back(double(squares));
+      const std::vector<double> got = joined<TypeParam>(1, c, first, rotations);
+      for (std::size_t i = 0; i < want.size(); ++i)
+        ASSERT_NEAR(got[i], want[i], 1e-14 * (i + 1 < want.size() ? 1 : 1 + double(n))) << i;
+      for (int threads : teams) EXPECT_EQ(bits(joined<TypeParam>(threads, c, first, rotations)), bits(got));
     }
 }
 
