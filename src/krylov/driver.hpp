@@ -279,8 +279,8 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   control.wish = wish;
   const Attached attached(monitor, control.feed);
 
-  // Best x looked at so far, and its residual.
-  copy(best_, x);
+  // Best x looked at so far, and its residual. Where that is x itself, the next go leaves it in best_.
+  bool is_best = true;
   double best = now.two;
   int breakdowns = 0, misses = 0;
   bool learnt = false;  // whether the last go of this stage gained something: what it has learnt is of use
@@ -329,6 +329,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     learnt = false;
     if (now.two > best || !std::isfinite(now.two)) {
       copy(x, best_);
+      is_best = true;
       now = look(A, b, x, foam);
       correct();
     }
@@ -351,7 +352,8 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     const int most = looking ? std::min(policy.most_inner, policy.first_look) : policy.most_inner;
     control.max_iterations = int(std::min<std::int64_t>(most_iterations, std::int64_t(control.iteration) + most));
     const double asked_reduction = asked.norm / now.own;
-    stage->go(b.data(), x.data(), r_.data(), now.two, control, [&] { look_ahead(A, b, x, foam); });
+    stage->go(b.data(), x.data(), r_.data(), is_best ? best_.data() : nullptr, now.two, control,
+              [&] { look_ahead(A, b, x, foam); });
     if (control.iteration > control.begun) latest = double(control.norm) * double(control.scale);
     publish(&control.feed->iteration, control.iteration);
     publish(&control.feed->residual, latest);
@@ -362,11 +364,12 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
     const bool finite = std::isfinite(now.two);
     const double gain = finite ? now.two / before : std::numeric_limits<double>::infinity();
     const bool met = foam ? control.reason == Stop::target : now.own <= target;
-    if (met || (finite && now.two <= best)) {
-      if (!met) copy(best_, x);
+    is_best = met || (finite && now.two <= best);
+    if (is_best) {
       best = now.two;
     } else if (!finite || control.reason == Stop::breakdown || control.reason == Stop::not_finite) {
       copy(x, best_);
+      is_best = true;
       now = look(A, b, x, foam);
     }
     if (!finite || control.reason == Stop::not_finite) stage->forget();
@@ -432,7 +435,7 @@ Outcome Driver<Space, T>::run(const NextStage& next, const sparse::Operator<Spac
   out.precision = stage->policy().name;
 
   const double reached = latest;
-  if (now.two > best || !std::isfinite(now.two)) {
+  if (!is_best && (now.two > best || !std::isfinite(now.two))) {
     copy(x, best_);
     now = look(A, b, x, foam);
     if (!foam) enter(control.iteration, now.own / factor);

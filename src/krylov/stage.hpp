@@ -3,7 +3,7 @@
 // again, and takes the next stage where one gets no further. `Direct` runs a method in the driver's own precision.
 // `Refinement` solves A d = r in a lower one and adds d: iterative refinement with an inner Krylov method [Carson and
 // Higham 2017; Zheng, Kou and Zhang 2025, Algorithm 1 and Figure 1], A and M scaled and rounded. Cost of a refinement
-// beside its inner iterations: 1 A in double, 5 words of 8 bytes a row, 3 more where rows have scales and 1 where
+// beside its inner iterations: 1 A in double, 6 words of 8 bytes a row, 3 more where rows have scales and 1 where
 // columns have.
 #pragma once
 
@@ -43,10 +43,12 @@ class Stage {
  public:
   explicit Stage(StagePolicy policy) : policy_(std::move(policy)) {}
   virtual ~Stage() = default;
-  /// From x and its residual r = b - A x, of norm `two`, until control says stop; r is lost. control.target is a norm
-  /// of the residual; what the stage records is in the driver's units. then(): what follows where the vectors live;
-  /// it is called once, and the host has waited for it when go() returns.
-  virtual void go(const T* b, T* x, T* r, double two, Control<T>& control, const std::function<void()>& then) = 0;
+  /// From x and its residual r = b - A x, of norm `two`, until control says stop; r is lost. before: where x stays as
+  /// it was on entry; null: nowhere. control.target is a norm of the residual; what the stage records is in the
+  /// driver's units. then(): what follows where the vectors live; it is called once, and the host has waited for it
+  /// when go() returns.
+  virtual void go(const T* b, T* x, T* r, T* before, double two, Control<T>& control,
+                  const std::function<void()>& then) = 0;
   /// The next go uses nothing of what those before have learnt. False where no go does.
   virtual bool forget() = 0;
   virtual std::size_t bytes() const = 0;
@@ -81,7 +83,10 @@ class Direct final : public Stage<Space, T> {
   }
 
   /// The same b, x and r in every go.
-  void go(const T* b, T* x, T* r, double, Control<T>& control, const std::function<void()>& then) override {
+  void go(const T* b, T* x, T* r, T* before, double, Control<T>& control, const std::function<void()>& then) override {
+    if (before)
+      ex_.for_each(
+          std::size_t(A_.rows()), KRILU_FN(Index i) { before[i] = x[i]; });
     const auto told = kept_->control.scalar();
     ex_.once(KRILU_FN() { told() = control; });
     ex_.replay(kept_->iterations, [&] { method_.resume({A_, M_, b, x, r, control.magnitudes}, told); });
@@ -121,7 +126,7 @@ class Refinement final : public Stage<Space, T> {
     method_.forget();
   }
 
-  void go(const T*, T* x_values, T* r_values, double two, Control<T>& control,
+  void go(const T*, T* x_values, T* r_values, T* before, double two, Control<T>& control,
           const std::function<void()>& then) override {
     const exec::View<T> x{x_values}, r{r_values};
     const exec::View<L> b_low = b_.view(), d_low = d_.view(), r_low = r_.view();
@@ -164,7 +169,11 @@ class Refinement final : public Stage<Space, T> {
     ex_.replay(kept_->iterations, [&] { method_.resume({A_, M_, b_low.data, d_low.data, r_low.data, false}, told); });
     // x = x + |R r| C d
     ex_.for_each(
-        n_, KRILU_FN(Index i) { x[i] += T((scaled ? norm() : known) * (C ? C[i] : 1.0) * double(d_low[i])); });
+        n_, KRILU_FN(Index i) {
+          const T was = x[i];
+          if (before) before[i] = was;
+          x[i] = was + T((scaled ? norm() : known) * (C ? C[i] : 1.0) * double(d_low[i]));
+        });
     then();
     ex_.copy_out(&inner, kept_->control, 1);
     control.iteration = inner.iteration;

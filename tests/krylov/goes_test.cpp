@@ -50,10 +50,11 @@ class Scripted final : public krylov::Stage<Host, double> {
  public:
   Scripted(std::vector<ScriptedGo> goes, bool keeps, krylov::StagePolicy policy = {.name = "fp64"})
       : Stage(std::move(policy)), goes_(std::move(goes)), keeps_(keeps) {}
-  void go(const double*, double* x, double* r, double two, krylov::Control<double>& control,
+  void go(const double*, double* x, double* r, double* before, double two, krylov::Control<double>& control,
           const std::function<void()>& then) override {
     const ScriptedGo& next = goes_[std::min(gone_++, goes_.size() - 1)];
     log += 'g';
+    if (before) std::copy(x, x + unknowns, before);
     for (Index i = 0; i < unknowns; ++i) x[i] += (1 - next.gain) * r[i];
     control.record(next.claimed > 0 ? next.claimed * two : next.reason == Stop::target ? 0.5 * control.target : two);
     control.reason = next.reason;

@@ -283,10 +283,10 @@ TYPED_TEST(Stages, ATargetOfZeroEnds) {
 class Watched final : public Stage<exec::Host, double> {
  public:
   explicit Watched(Stage<exec::Host, double>& stage) : Stage(stage.policy()), stage_(stage) {}
-  void go(const double* b, double* x, double* r, double two, krylov::Control<double>& control,
+  void go(const double* b, double* x, double* r, double* before, double two, krylov::Control<double>& control,
           const std::function<void()>& then) override {
     const int begun = control.iteration;
-    stage_.go(b, x, r, two, control, then);
+    stage_.go(b, x, r, before, two, control, then);
     claims.push_back(control.norm / two);
     iterations.push_back(control.iteration - begun);
   }
