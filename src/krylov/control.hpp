@@ -59,6 +59,9 @@ struct Control {
   // first target ends.
   T filling = std::numeric_limits<T>::infinity();
   int begun = 0;
+  // A basis with room for fewer iterations than this is begun anew with the go, which would else do so on its way: when
+  // each iteration has passed over the whole of it, and with an end more.
+  int least_room = 0;
   bool reached = false;     // the first target was met: `target` is the last one
   T scale = 1;              // history holds norm * scale
   bool magnitudes = false;  // the norm is a sum of magnitudes (OpenFOAM's), else the 2-norm

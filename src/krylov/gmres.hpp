@@ -470,7 +470,7 @@ class Gmres final : public Method<Space, T> {
         s.claimed() = std::numeric_limits<T>::infinity();
       }
       const Index room = s.m - s.columns() - 1;  // once the last vector has joined
-      if (!at_first || room < 2 || s.exhausted()) s.columns() = 0;
+      if (!at_first || room < 2 || room < control().least_room || s.exhausted()) s.columns() = 0;
       if (s.columns() == 0) s.j() = s.first() = 0;
       s.cycle_done() = s.exhausted() = 0;
       s.live() = s.columns() > 0 ? s.columns() : -1;

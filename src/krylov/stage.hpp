@@ -157,6 +157,7 @@ class Refinement final : public Stage<Space, T> {
     inner.slow = control.slow;
     inner.filling = L(double(control.filling) / two);
     inner.begun = control.begun;
+    inner.least_room = last_ / 2;
     inner.scale = L(two * double(control.scale));
     inner.iteration = control.iteration;
     inner.max_iterations = control.max_iterations;
@@ -176,6 +177,7 @@ class Refinement final : public Stage<Space, T> {
         });
     then();
     ex_.copy_out(&inner, kept_->control, 1);
+    last_ = inner.iteration - control.iteration;
     control.iteration = inner.iteration;
     control.reason = inner.reason;
     control.norm = T(double(inner.norm) * two);
@@ -192,6 +194,7 @@ class Refinement final : public Stage<Space, T> {
   const sparse::Operator<Space, L>& A_;
   precond::Preconditioner<Space, L>& M_;
   const double *R_, *C_;
+  int last_ = 0;  // iterations of the last go: the next one will take about as many
   exec::Array<L> b_, d_, r_;
   exec::Array<double> norm_;
   std::shared_ptr<Kept<Space, L>> kept_;  // of the inner solve, the same in every go

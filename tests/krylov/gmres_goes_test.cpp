@@ -55,7 +55,7 @@ class Goes {
     history_.data()[0] = 1;
   }
   Go go(std::vector<double> b, double reduction, bool resumes, int limit = 1000,
-        double filling = std::numeric_limits<double>::infinity()) {
+        double filling = std::numeric_limits<double>::infinity(), int least_room = 0) {
     for (double& e : b) e = double(T(e));
     const double size = norm(b);
     const auto there_b = to_device(space, in<T>(b)), r = to_device(space, in<T>(b)),
@@ -65,6 +65,7 @@ class Goes {
     c.filling = T(filling * size);
     c.scale = T(1 / size);
     c.begun = c.iteration = iteration;
+    c.least_room = least_room;
     c.max_iterations = iteration + limit;
     c.history = history_.data();
     c.feed = feed_.data();
@@ -314,6 +315,26 @@ TYPED_TEST(GmresGoes, FillABasisThatHasNoRoomForAnother) {
   const Go g = limited.go(b, TypeParam::reduction, false, steps + 2, 0);
   EXPECT_EQ(g.iterations, steps + 2);
   EXPECT_EQ(g.reason, Stop::target);
+}
+
+TYPED_TEST(GmresGoes, ABasisWithTooLittleRoomIsBegunAnew) {
+  KRILU_CASE
+  const CsrMatrix a = generate("gen:convdiff2d:13x12");
+  constexpr int restart = 120;
+  const auto second = [&](int least_room) {
+    Goes<Space, T, B> goes(a, restart);
+    const Go first = goes.go(random_values(goes.n, 8), TypeParam::reduction, false);
+    const int room = restart - first.iterations - 1;
+    return goes.go(disturbed(first.left, 9), TypeParam::reduction, true, 1000, std::numeric_limits<double>::infinity(),
+                   least_room < 0 ? 0 : room + least_room);
+  };
+  Goes<Space, T, B> probe(a, restart), fresh(a, restart);
+  const Go first = probe.go(random_values(probe.n, 8), TypeParam::reduction, false);
+  const Go anew = fresh.go(disturbed(first.left, 9), TypeParam::reduction, false);
+  ASSERT_LT(first.iterations, restart - 2);
+  EXPECT_EQ(second(1).d, anew.d);
+  EXPECT_EQ(second(0).d, second(-1).d) << "that is room enough";
+  EXPECT_NE(second(0).d, anew.d);
 }
 
 TYPED_TEST(GmresGoes, HistoryCountsOn) {
