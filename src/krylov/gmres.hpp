@@ -22,7 +22,7 @@
 // precision saves. In double it is what a solve goes on with whose recurrence claimed too much. The Givens rotations
 // are applied to the basis itself, whose columns then are C = A M^-1 U R^-1 and one more, which only x still needs; and
 // the next basis grows from what C does not hold of r, orthogonal to C as well. That is GCRO without truncation [de
-// Sturler 1996]. To go on costs two passes over V and one over what is new of it.
+// Sturler 1996]. To go on costs two passes over V, the second of which writes what is new of it.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The columns of a basis on exec::Cuda, dotted, combined and rotated: exactly what plain loops make of them, of numbers
+// The columns of a basis on exec::Cuda, dotted, combined, joined and rotated: what plain loops make of them, of numbers
 // whose sums are integers.
 #include <gtest/gtest.h>
 
